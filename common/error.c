@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *gpul_status_text(int status)
+{
+    switch (status) {
+    case GPUL_OK:
+        return "success";
+#define X(name, number, text)                                                  \
+    case GPUL_##name:                                                          \
+        return text;
+        GPUL_STATUS_MAP(X)
+#undef X
+    default:
+        return "unknown status";
+    }
+}
+
+static void set_text(struct gpul_error *err, int status, const char *format,
+                     va_list args)
+{
+    err->status = status;
+    vsnprintf(err->text, sizeof(err->text), format, args);
+}
+
+int gpul_fail(struct gpul_error *err, int status, const char *format, ...)
+{
+    if (err != NULL) {
+        va_list args;
+        va_start(args, format);
+        set_text(err, status, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+int gpul_fail_errno(struct gpul_error *err, int errno_value, const char *format,
+                    ...)
+{
+    if (err != NULL) {
+        va_list args;
+        va_start(args, format);
+        set_text(err, GPUL_ESYS, format, args);
+        va_end(args);
+        size_t used = strlen(err->text);
+        snprintf(err->text + used, sizeof(err->text) - used, ": %s",
+                 strerror(errno_value));
+    }
+    return GPUL_ESYS;
+}
+
+int gpul_wrap(struct gpul_error *err, int status, const char *format, ...)
+{
+    if (err == NULL) {
+        return status;
+    }
+    struct gpul_error inner = *err;
+    va_list args;
+    va_start(args, format);
+    set_text(err, inner.status, format, args);
+    va_end(args);
+    size_t used = strlen(err->text);
+    snprintf(err->text + used, sizeof(err->text) - used, ": %s", inner.text);
+    return inner.status;
+}

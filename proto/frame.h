@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The deframer: a stream of bytes in, whole frame bodies out. Pure.
+ *
+ * It judges a frame by its first bytes: first the type (the key of the first
+ * field) against what this sender may send in this phase, then the length
+ * against that type's maximum. Nothing of a body is stored before both hold,
+ * so a peer never makes it hold more than one allowed frame.
+ */
+#ifndef GPUL_PROTO_FRAME_H
+#define GPUL_PROTO_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/error.h"
+#include "proto/message.h"
+
+struct gpul_deframer {
+    struct gpul_buf buf;
+    enum gpul_peer from;
+    uint64_t allowed;   /* GPUL_MESSAGE_BIT mask; narrow it by phase */
+    size_t frame_bytes; /* prefix and body of the frame being read, 0: none */
+    size_t consumed;    /* bytes at the front already handed out */
+    int status;         /* sticky: a broken stream stays broken */
+};
+
+void gpul_deframer_init(struct gpul_deframer *d, enum gpul_peer from);
+void gpul_deframer_release(struct gpul_deframer *d);
+
+/* Take n bytes of the stream. All are taken, or the stream is broken.
+ * Errors: GPUL_EPROTO, GPUL_ELIMIT, GPUL_ENOMEM; the same for ever after. */
+int gpul_deframer_feed(struct gpul_deframer *d, const uint8_t *bytes, size_t n,
+                       struct gpul_error *err);
+
+/* The next whole frame body, borrowed until the next call on `d`.
+ * Returns 1 with a frame, 0 without one yet, or the sticky failure. */
+int gpul_deframer_next(struct gpul_deframer *d, const uint8_t **body, size_t *n,
+                       struct gpul_error *err);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every bound of the wire in one place, each with its unit and its reason.
+ */
+#ifndef GPUL_PROTO_LIMITS_H
+#define GPUL_PROTO_LIMITS_H
+
+/* The protocol this program speaks, and the oldest it still understands. */
+#define GPUL_PROTOCOL 1u
+#define GPUL_PROTOCOL_MIN 1u
+
+/* Bytes of the length that stands before every frame. */
+#define GPUL_FRAME_PREFIX_BYTES 4u
+
+/* Ordinary frames between an agent and the coordinator. */
+#define GPUL_FRAME_BYTES_MAX (64u << 10)
+/* Before a peer is known it may send one Hello, no larger than this. */
+#define GPUL_HELLO_BYTES_MAX (4u << 10)
+#define GPUL_HEARTBEAT_BYTES_MAX 64u
+/* A Job carries the command line and -x values; Linux itself allows 2 MiB
+ * of both with the usual stack limit, one string at most 128 KiB. */
+#define GPUL_JOB_BYTES_MAX (2u << 20)
+/* One environment string may be 128 KiB, so one report entry may be too. */
+#define GPUL_ENV_REPORT_BYTES_MAX (256u << 10)
+
+/* Output is cut into pieces of at most this much data. */
+#define GPUL_OUTPUT_BYTES_MAX (32u << 10)
+/* Output a node may have sent beyond what the front end has written: its
+ * window is the share of the total, within these bounds. It bounds the
+ * memory that a flood of output takes in coordinator and front end. */
+#define GPUL_OUTPUT_WINDOW_TOTAL_BYTES (64u << 20)
+#define GPUL_OUTPUT_WINDOW_BYTES_MAX (1u << 20)
+#define GPUL_OUTPUT_WINDOW_BYTES_MIN (64u << 10)
+
+/* A peer that lets this much pile up is too slow and is dropped. Larger
+ * than a Job, a roster and a window together. */
+#define GPUL_SEND_QUEUE_BYTES_MAX (8u << 20)
+
+/* protobuf-c amplifies hostile input about 45 times; a decode may allocate
+ * this many times the frame, plus the constant. */
+#define GPUL_DECODE_BUDGET_FACTOR 16u
+#define GPUL_DECODE_BUDGET_BYTES (64u << 10)
+
+/* Strings and lists, checked right after decoding. */
+#define GPUL_NAME_BYTES_MAX 253u   /* host and node names: DNS's bound */
+#define GPUL_ADDRESS_BYTES_MAX 64u /* an IPv6 literal with its scope */
+#define GPUL_TEXT_BYTES_MAX 1024u  /* sentences for people */
+#define GPUL_PATH_BYTES_MAX 4096u  /* PATH_MAX */
+#define GPUL_JOB_ID_BYTES_MAX 64u
+#define GPUL_VERSION_BYTES_MAX 64u
+#define GPUL_INTERFACES_MAX 32u
+#define GPUL_ARGUMENTS_MAX 16384u
+#define GPUL_VARIABLES_MAX 4096u
+#define GPUL_ROLES_MAX 8u
+#define GPUL_ROSTER_PAGE_NODES_MAX 4096u
+#define GPUL_PROBE_ROWS_MAX 64u
+#define GPUL_EXITS_MAX 256u
+#define GPUL_MEMBERS_PAGE_MAX 128u
+#define GPUL_AVOID_PORTS_MAX 64u
+#define GPUL_ENV_ENTRIES_MAX 8192u
+#define GPUL_UNCLEAN_MAX 64u
+
+/* The job itself. */
+#define GPUL_NODES_MAX 131072u
+#define GPUL_RANKS_PER_NODE_MAX 4096u
+#define GPUL_RANKS_MAX 1048576u
+/* Ports a node holds beside one for each rank: MASTER_PORT, JAX coordinator,
+ * Horovod rendezvous (used on node 0 only, held on all: one rule). */
+#define GPUL_EXTRA_PORTS 3u
+#define GPUL_RESTARTS_MAX 10000u
+
+/* Liveness: a node beats every HEARTBEAT ms and is lost after LEASE ms. */
+#define GPUL_HEARTBEAT_MS 2000u
+#define GPUL_LEASE_MS 15000u
+/* A new connection must have sent its Hello within this time. */
+#define GPUL_HELLO_DEADLINE_MS 5000u
+/* Nodes must have leased their ports within this time of Assign. */
+#define GPUL_READY_DEADLINE_MS 30000u
+/* After the grace, SIGKILL and the last output may take this long more. */
+#define GPUL_DRAIN_DEADLINE_MS 10000u
+
+#endif

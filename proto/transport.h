@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One connection that carries frames, on libuv: TCP between machines, a
+ * socket pair between a program and its child. The only part of proto/ that
+ * does I/O.
+ *
+ * A transport lives on the heap from open to its on_closed call; there it
+ * may still be read, after it it is gone. Handlers may call any function
+ * here, gpul_transport_close included.
+ */
+#ifndef GPUL_PROTO_TRANSPORT_H
+#define GPUL_PROTO_TRANSPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/error.h"
+#include "proto/message.h"
+
+struct gpul_transport;
+
+struct gpul_transport_handlers {
+    /* TCP connect finished; not called for accepted or opened ones. */
+    void (*on_connected)(void *arg);
+    /* `frame` is borrowed for the call. */
+    void (*on_message)(void *arg, const Gpul__Frame *frame);
+    /* Once, last; `why` is NULL after gpul_transport_close, else what ended
+     * it (GPUL_ECLOSED: the peer closed). */
+    void (*on_closed)(void *arg, const struct gpul_error *why);
+};
+
+/* Accept the waiting connection of a listening uv_tcp_t. */
+int gpul_transport_accept(struct gpul_transport **out, uv_stream_t *listener,
+                          enum gpul_peer from,
+                          const struct gpul_transport_handlers *handlers,
+                          void *arg, struct gpul_error *err);
+
+/* Dial a literal address. A failure to connect ends in on_closed. */
+int gpul_transport_connect(struct gpul_transport **out, uv_loop_t *loop,
+                           const char *address, uint16_t port,
+                           enum gpul_peer from,
+                           const struct gpul_transport_handlers *handlers,
+                           void *arg, struct gpul_error *err);
+
+/* Use one end of a socket pair; takes ownership of `fd` in any case. */
+int gpul_transport_open(struct gpul_transport **out, uv_loop_t *loop, int fd,
+                        enum gpul_peer from,
+                        const struct gpul_transport_handlers *handlers,
+                        void *arg, struct gpul_error *err);
+
+/* Change `arg` of the handlers. */
+void gpul_transport_set_arg(struct gpul_transport *t, void *arg);
+
+/* Narrow or widen what the peer may send from now on. */
+void gpul_transport_allow(struct gpul_transport *t, uint64_t message_mask);
+
+/* Queue one frame. Over GPUL_SEND_QUEUE_BYTES_MAX the peer counts as too
+ * slow: the transport closes with that reason and GPUL_ELIMIT is returned. */
+int gpul_transport_send(struct gpul_transport *t, const Gpul__Frame *frame,
+                        struct gpul_error *err);
+
+/* The same for bytes that are already encoded (whole frames with prefix).
+ * They are written at once where the socket takes them; the rest is copied. */
+int gpul_transport_send_bytes(struct gpul_transport *t, const uint8_t *bytes,
+                              size_t n, struct gpul_error *err);
+
+/* Bytes queued and not yet taken by the kernel. */
+size_t gpul_transport_queued_bytes(const struct gpul_transport *t);
+
+/* Literal address of this end or the peer, "" for a socket pair. `text` has
+ * room for GPUL_ADDRESS_BYTES_MAX + 1 bytes; port may be NULL. */
+void gpul_transport_local_address(const struct gpul_transport *t, char *text,
+                                  uint16_t *port);
+void gpul_transport_peer_address(const struct gpul_transport *t, char *text,
+                                 uint16_t *port);
+
+/* Write what is queued, then close; at most `flush_ms` (0: at once, losing
+ * what is queued). No handler but on_closed is called any more. */
+void gpul_transport_close(struct gpul_transport *t, uint64_t flush_ms);
+
+#endif
