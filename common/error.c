@@ -19,8 +19,8 @@ const char *gpul_status_text(int status)
     }
 }
 
-static void set_text(struct gpul_error *err, int status, const char *format,
-                     va_list args)
+__attribute__((format(printf, 3, 0))) static void
+set_text(struct gpul_error *err, int status, const char *format, va_list args)
 {
     err->status = status;
     vsnprintf(err->text, sizeof(err->text), format, args);
