@@ -52,6 +52,7 @@ struct env_node {
     const char *const *devices; /* visible GPUs: "0", "1" or as restricted */
     uint32_t device_count;
     bool devices_are_restricted; /* CUDA_VISIBLE_DEVICES was inherited */
+    const char *interface; /* name that holds this node's address, or NULL */
 };
 
 enum env_tf_config { /* as gpul.Environment.TfConfig */
@@ -80,6 +81,7 @@ struct env_input {
     bool tf_evaluator_in_cluster;
     enum env_devices devices;
     bool emulates_slurm;
+    const char *const *command;      /* argv, NULL-terminated, or NULL */
     const char *tf_config_dir;       /* mode FILE: where the files will be */
     const char *const *inherited;    /* "NAME=VALUE", NULL-terminated */
     const struct env_variable *user; /* -x */
@@ -115,20 +117,23 @@ int env_plan_create(struct env_plan **out, const struct env_input *in,
 void env_plan_destroy(struct env_plan *plan);
 
 /* Lines for the user that hold for all ranks of the node (what was kept,
- * replaced, dropped; proxies; devices). Borrowed from the plan. */
+ * replaced, dropped; proxies; devices). Borrowed from the plan. Each is
+ * printable ASCII and shorter than GPUL_TEXT_BYTES_MAX. */
 size_t env_plan_notices(const struct env_plan *plan,
                         const char *const **notices);
 
-/* The environment of one local rank. */
+/* The environment of one local rank. What is the same for all ranks is
+ * borrowed from the plan, so it must not outlive the plan. */
 struct env {
     struct env_entry *entries; /* sorted by name; DROPPED ones included */
     size_t count;
     char **strings;       /* NULL-terminated "NAME=VALUE", for exec */
     char *tf_config_path; /* mode FILE: to be written before exec, or NULL */
-    const char *tf_config_text; /* its content, borrowed from `strings` owner */
-    void *memory;               /* one block that holds every string */
+    const char *tf_config_text; /* its content */
+    void *memory;               /* one block that holds what is this rank's */
 };
 
+/* `local_rank` is below the node's rank count. Errors: GPUL_ENOMEM. */
 int env_build(struct env *out, const struct env_plan *plan, uint32_t local_rank,
               struct gpul_error *err);
 void env_release(struct env *e);
