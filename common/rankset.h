@@ -29,7 +29,8 @@ void gpul_rankset_release(struct gpul_rankset *s);
 /* Errors: GPUL_ENOMEM. Adding what is there is fine. */
 int gpul_rankset_add(struct gpul_rankset *s, uint32_t first, uint32_t last);
 
-/* "0,3-5", spaces not allowed. GPUL_EINVAL with the column. */
+/* Make the set that of "0,3-5", spaces not allowed. Errors (the set is then
+ * unchanged): GPUL_EINVAL with the column, GPUL_ENOMEM. */
 int gpul_rankset_parse(struct gpul_rankset *s, const char *text,
                        struct gpul_error *err);
 
