@@ -4,8 +4,9 @@
  *
  * It judges a frame by its first bytes: first the type (the key of the first
  * field) against what this sender may send in this phase, then the length
- * against that type's maximum. Nothing of a body is stored before both hold,
- * so a peer never makes it hold more than one allowed frame.
+ * against that type's maximum. Only the frame at the front is judged, with
+ * what is allowed at that moment; so a peer never makes it hold more than one
+ * allowed frame and what a single feed brought behind it.
  */
 #ifndef GPUL_PROTO_FRAME_H
 #define GPUL_PROTO_FRAME_H
@@ -29,7 +30,8 @@ struct gpul_deframer {
 void gpul_deframer_init(struct gpul_deframer *d, enum gpul_peer from);
 void gpul_deframer_release(struct gpul_deframer *d);
 
-/* Take n bytes of the stream. All are taken, or the stream is broken.
+/* Take n bytes of the stream, at most GPUL_READ_BYTES_MAX; then take out the
+ * frames before the next feed. All are taken, or the stream is broken.
  * Errors: GPUL_EPROTO, GPUL_ELIMIT, GPUL_ENOMEM; the same for ever after. */
 int gpul_deframer_feed(struct gpul_deframer *d, const uint8_t *bytes, size_t n,
                        struct gpul_error *err);

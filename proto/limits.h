@@ -17,6 +17,16 @@
 /* Before a peer is known it may send one Hello, no larger than this. */
 #define GPUL_HELLO_BYTES_MAX (4u << 10)
 #define GPUL_HEARTBEAT_BYTES_MAX 64u
+/* Messages of a few numbers and a literal. */
+#define GPUL_SMALL_BYTES_MAX 512u
+/* Messages that carry one sentence, a few names or both. */
+#define GPUL_NOTE_BYTES_MAX (2u << 10)
+/* One page of members, each with its names, stays below this. */
+#define GPUL_EVENT_BYTES_MAX (128u << 10)
+/* GPUL_EXITS_MAX exits, each with a full text and path, stay below this. */
+#define GPUL_EXITS_BYTES_MAX (256u << 10)
+/* The last word to the front end must never fail for its size. */
+#define GPUL_JOB_END_BYTES_MAX (512u << 10)
 /* A Job carries the command line and -x values; Linux itself allows 2 MiB
  * of both with the usual stack limit, one string at most 128 KiB. */
 #define GPUL_JOB_BYTES_MAX (2u << 20)
@@ -25,6 +35,7 @@
 
 /* Output is cut into pieces of at most this much data. */
 #define GPUL_OUTPUT_BYTES_MAX (32u << 10)
+#define GPUL_OUTPUT_FRAME_BYTES_MAX (GPUL_OUTPUT_BYTES_MAX + 64u)
 /* Output a node may have sent beyond what the front end has written: its
  * window is the share of the total, within these bounds. It bounds the
  * memory that a flood of output takes in coordinator and front end. */
@@ -35,6 +46,9 @@
 /* A peer that lets this much pile up is too slow and is dropped. Larger
  * than a Job, a roster and a window together. */
 #define GPUL_SEND_QUEUE_BYTES_MAX (8u << 20)
+
+/* Largest run of bytes that a connection reads at once. */
+#define GPUL_READ_BYTES_MAX (64u << 10)
 
 /* protobuf-c amplifies hostile input about 45 times; a decode may allocate
  * this many times the frame, plus the constant. */
@@ -48,13 +62,23 @@
 #define GPUL_PATH_BYTES_MAX 4096u  /* PATH_MAX */
 #define GPUL_JOB_ID_BYTES_MAX 64u
 #define GPUL_VERSION_BYTES_MAX 64u
+#define GPUL_INTERFACE_BYTES_MAX 16u /* IFNAMSIZ */
+#define GPUL_BOOT_ID_BYTES_MAX 64u   /* a UUID, and room */
+#define GPUL_KERNEL_BYTES_MAX 64u    /* utsname's release */
+#define GPUL_TOKEN_BYTES_MAX 32u     /* words of ours: role, phase, reason */
+#define GPUL_UNCLEAN_BYTES_MAX 512u  /* "node: pid name" */
+#define GPUL_HOSTLIST_BYTES_MAX (63u << 10) /* one expression */
+/* Linux: one string of an argument or environment list (MAX_ARG_STRLEN). */
+#define GPUL_EXEC_STRING_BYTES_MAX (128u << 10)
 #define GPUL_INTERFACES_MAX 32u
 #define GPUL_ARGUMENTS_MAX 16384u
 #define GPUL_VARIABLES_MAX 4096u
 #define GPUL_ROLES_MAX 8u
-#define GPUL_ROSTER_PAGE_NODES_MAX 4096u
+/* So many unfolded IPv6 literals, ports and counts fit one frame. */
+#define GPUL_ROSTER_PAGE_NODES_MAX 896u
 #define GPUL_PROBE_ROWS_MAX 64u
-#define GPUL_EXITS_MAX 256u
+#define GPUL_EXITS_MAX 48u
+#define GPUL_JOB_END_EXITS_MAX 64u
 #define GPUL_MEMBERS_PAGE_MAX 128u
 #define GPUL_AVOID_PORTS_MAX 64u
 #define GPUL_ENV_ENTRIES_MAX 8192u
@@ -67,6 +91,9 @@
 /* Ports a node holds beside one for each rank: MASTER_PORT, JAX coordinator,
  * Horovod rendezvous (used on node 0 only, held on all: one rule). */
 #define GPUL_EXTRA_PORTS 3u
+#define GPUL_PORT_MAX 65535u
+#define GPUL_SIGNAL_MAX 64u  /* SIGRTMAX on Linux */
+#define GPUL_ERRNO_MAX 4095u /* MAX_ERRNO on Linux */
 #define GPUL_RESTARTS_MAX 10000u
 
 /* Liveness: a node beats every HEARTBEAT ms and is lost after LEASE ms. */

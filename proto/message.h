@@ -37,6 +37,16 @@ const struct gpul_message_rule *gpul_message_rule(uint32_t type);
 #define GPUL_MESSAGE_BIT(type) (UINT64_C(1) << (type))
 #define GPUL_MESSAGE_ANY UINT64_MAX
 
+/* The type of a frame body, read from its first key: > 0, or 0 when one more
+ * byte is needed, or GPUL_EPROTO when it is no key of a known body. */
+int gpul_message_type(const uint8_t *bytes, size_t n);
+
+/* May `from` send a body of this type (as gpul_message_type gives it) and
+ * size, when `allowed` holds the GPUL_MESSAGE_BITs of its phase? Returns 0,
+ * GPUL_EPROTO for the type or GPUL_ELIMIT for the size. */
+int gpul_message_judge(int type, size_t bytes, enum gpul_peer from,
+                       uint64_t allowed, struct gpul_error *err);
+
 /* Append the length prefix and the serialised frame to `out`.
  * Returns 0; GPUL_EINVAL without a body; GPUL_ELIMIT when the frame is over
  * its own maximum or does not fit `out`; GPUL_ENOMEM. `out` is unchanged on

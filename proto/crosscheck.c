@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/crosscheck.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "gpulaunch.pb-c.h"
+#include "proto/limits.h"
+
+int gpul_check_hello(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Hello *m = (const Gpul__Hello *)message;
+    if (m->protocol_min > m->protocol_max) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "protocol_min %u is over protocol_max %u",
+                         m->protocol_min, m->protocol_max);
+    }
+    return 0;
+}
+
+int gpul_check_welcome(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Welcome *m = (const Gpul__Welcome *)message;
+    if (m->lease_ms <= m->heartbeat_ms) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "lease_ms %u is not over heartbeat_ms %u", m->lease_ms,
+                         m->heartbeat_ms);
+    }
+    return 0;
+}
+
+int gpul_check_self_test(const ProtobufCMessage *message,
+                         struct gpul_error *err)
+{
+    const Gpul__SelfTest *m = (const Gpul__SelfTest *)message;
+    bool has_deadlines = m->listen_deadline_ms > 0 && m->run_deadline_ms > 0;
+    if (m->level != GPUL__SELF_TEST__LEVEL__OFF && !has_deadlines) {
+        return gpul_fail(err, GPUL_EPROTO, "has no deadlines");
+    }
+    return 0;
+}
+
+int gpul_check_variable(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Variable *m = (const Gpul__Variable *)message;
+    for (size_t i = 0; i < m->name.len; i++) {
+        if (m->name.data[i] == '=') {
+            return gpul_fail(err, GPUL_EPROTO, "name has an equals sign");
+        }
+    }
+    return 0;
+}
+
+int gpul_check_job(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Job *m = (const Gpul__Job *)message;
+    if (m->log_dir[0] != 0 && m->log_dir[0] != '/') {
+        return gpul_fail(err, GPUL_EPROTO, "log_dir is not absolute");
+    }
+    return 0;
+}
+
+int gpul_check_assign(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Assign *m = (const Gpul__Assign *)message;
+    if (m->node_rank >= m->node_count) {
+        return gpul_fail(err, GPUL_EPROTO, "node_rank %u is not below %u",
+                         m->node_rank, m->node_count);
+    }
+    if (m->rank_count > m->world_size ||
+        m->first_rank > m->world_size - m->rank_count) {
+        return gpul_fail(err, GPUL_EPROTO, "ranks %u+%u are not within %u",
+                         m->first_rank, m->rank_count, m->world_size);
+    }
+    if (m->host_node_index >= m->host_node_count ||
+        m->host_node_count > m->node_count || m->host_count > m->node_count) {
+        return gpul_fail(err, GPUL_EPROTO, "the host's counts do not add up");
+    }
+    return 0;
+}
+
+int gpul_check_ready(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Ready *m = (const Gpul__Ready *)message;
+    if (m->error[0] == 0 && m->port_base == 0) {
+        return gpul_fail(err, GPUL_EPROTO, "has neither a port nor an error");
+    }
+    return 0;
+}
+
+/* Every node's last port: one for each rank and the extra ones. */
+static int check_roster_ports(const Gpul__Roster *m, struct gpul_error *err)
+{
+    for (size_t i = 0; i < m->node_count; i++) {
+        uint32_t base = m->port_bases[m->n_port_bases == 1 ? 0 : i];
+        uint32_t ranks = m->rank_counts[m->n_rank_counts == 1 ? 0 : i];
+        if (base + ranks + GPUL_EXTRA_PORTS - 1 > GPUL_PORT_MAX) {
+            return gpul_fail(err, GPUL_EPROTO,
+                             "%u ranks have no room from port %u on", ranks,
+                             base);
+        }
+    }
+    return 0;
+}
+
+int gpul_check_roster(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Roster *m = (const Gpul__Roster *)message;
+    if (m->page >= m->page_count) {
+        return gpul_fail(err, GPUL_EPROTO, "page %u is not below page_count %u",
+                         m->page, m->page_count);
+    }
+    if (m->first_node > GPUL_NODES_MAX - m->node_count) {
+        return gpul_fail(err, GPUL_EPROTO, "nodes %u+%u are over the limit",
+                         m->first_node, m->node_count);
+    }
+    if ((m->n_port_bases != 1 && m->n_port_bases != m->node_count) ||
+        (m->n_rank_counts != 1 && m->n_rank_counts != m->node_count)) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "%zu port_bases and %zu rank_counts for %u nodes",
+                         m->n_port_bases, m->n_rank_counts, m->node_count);
+    }
+    return check_roster_ports(m, err);
+}
+
+int gpul_check_probe_start(const ProtobufCMessage *message,
+                           struct gpul_error *err)
+{
+    const Gpul__ProbeStart *m = (const Gpul__ProbeStart *)message;
+    if (m->node_rank >= m->node_count) {
+        return gpul_fail(err, GPUL_EPROTO, "node_rank %u is not below %u",
+                         m->node_rank, m->node_count);
+    }
+    return 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/frame.h"
+
+#include <assert.h>
+
+#include "proto/limits.h"
+
+/* The largest frame of all, and what one feed may bring behind it. */
+#define BUFFER_BYTES_MAX                                                       \
+    (GPUL_FRAME_PREFIX_BYTES + GPUL_JOB_BYTES_MAX + GPUL_READ_BYTES_MAX)
+
+/* Memory kept while nothing is waiting; a connection that was busy once must
+ * not hold its largest buffer for ever. */
+#define IDLE_BYTES_MAX (8u << 10)
+
+void gpul_deframer_init(struct gpul_deframer *d, enum gpul_peer from)
+{
+    *d = (struct gpul_deframer){.from = from, .allowed = GPUL_MESSAGE_ANY};
+    gpul_buf_init(&d->buf, BUFFER_BYTES_MAX);
+}
+
+void gpul_deframer_release(struct gpul_deframer *d)
+{
+    gpul_buf_release(&d->buf);
+    d->consumed = 0;
+    d->frame_bytes = 0;
+}
+
+static int report_broken(const struct gpul_deframer *d, struct gpul_error *err)
+{
+    return gpul_fail(err, d->status, "the stream is broken: %s",
+                     gpul_status_text(d->status));
+}
+
+static size_t read_prefix(const uint8_t *p)
+{
+    return (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+}
+
+/* Judge the frame at the front as soon as its first bytes are here, and
+ * again each time: `allowed` may have changed since. */
+static int judge(struct gpul_deframer *d, struct gpul_error *err)
+{
+    size_t n = d->buf.used - d->consumed;
+    d->frame_bytes = 0;
+    if (n < GPUL_FRAME_PREFIX_BYTES) {
+        return 0;
+    }
+    const uint8_t *p = d->buf.data + d->consumed;
+    size_t body_bytes = read_prefix(p);
+    size_t here = n - GPUL_FRAME_PREFIX_BYTES;
+    int type = gpul_message_type(p + GPUL_FRAME_PREFIX_BYTES,
+                                 here < body_bytes ? here : body_bytes);
+    if (type == 0 && here < body_bytes) {
+        return 0;
+    }
+    d->status = gpul_message_judge(type, body_bytes, d->from, d->allowed, err);
+    if (d->status == 0) {
+        d->frame_bytes = GPUL_FRAME_PREFIX_BYTES + body_bytes;
+    }
+    return d->status;
+}
+
+/* Forget what was handed out. */
+static void drop_consumed(struct gpul_deframer *d)
+{
+    gpul_buf_consume(&d->buf, d->consumed);
+    d->consumed = 0;
+    if (d->buf.used == 0 && d->buf.capacity > IDLE_BYTES_MAX) {
+        gpul_buf_release(&d->buf);
+    }
+}
+
+int gpul_deframer_feed(struct gpul_deframer *d, const uint8_t *bytes, size_t n,
+                       struct gpul_error *err)
+{
+    if (d->status != 0) {
+        return report_broken(d, err);
+    }
+    drop_consumed(d);
+    d->status = gpul_buf_append(&d->buf, bytes, n);
+    if (d->status != 0) {
+        return gpul_fail(err, d->status, "%zu bytes were not taken: %s", n,
+                         gpul_status_text(d->status));
+    }
+    return judge(d, err);
+}
+
+int gpul_deframer_next(struct gpul_deframer *d, const uint8_t **body, size_t *n,
+                       struct gpul_error *err)
+{
+    *body = NULL;
+    *n = 0;
+    if (d->status != 0) {
+        return report_broken(d, err);
+    }
+    int rc = judge(d, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (d->frame_bytes == 0 || d->buf.used - d->consumed < d->frame_bytes) {
+        return 0;
+    }
+    *body = d->buf.data + d->consumed + GPUL_FRAME_PREFIX_BYTES;
+    *n = d->frame_bytes - GPUL_FRAME_PREFIX_BYTES;
+    d->consumed += d->frame_bytes;
+    return 1;
+}

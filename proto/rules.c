@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules of every message type: gpulaunch.proto once more, with bounds.
+ */
+#include "gpulaunch.pb-c.h"
+#include "proto/crosscheck.h"
+#include "proto/limits.h"
+#include "proto/validate.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* One field. Sizes are in bytes; "up to" rules accept the empty string. */
+#define NUMBER(n, low, high)                                                   \
+    {                                                                          \
+        .name = (n), .kind = GPUL_FIELD_NUMBER, .min = (low), .max = (high)    \
+    }
+#define ANY32(n) NUMBER(n, 0, UINT32_MAX)
+#define ANY64(n) NUMBER(n, 0, UINT64_MAX)
+#define PORT(n) NUMBER(n, 1, GPUL_PORT_MAX)
+#define FLAG(n)                                                                \
+    {                                                                          \
+        .name = (n), .kind = GPUL_FIELD_FLAG                                   \
+    }
+#define CHOICE(n, low)                                                         \
+    {                                                                          \
+        .name = (n), .kind = GPUL_FIELD_CHOICE, .min = (low)                   \
+    }
+#define STRING(n, k, low, high)                                                \
+    {                                                                          \
+        .name = (n), .kind = GPUL_FIELD_##k, .min = (low), .max = (high)       \
+    }
+#define NODE_NAME(n, low) STRING(n, NAME, low, GPUL_NAME_BYTES_MAX)
+#define HOSTNAME(n) STRING(n, LINE, 0, GPUL_NAME_BYTES_MAX)
+#define ADDRESS(n) STRING(n, NAME, 1, GPUL_ADDRESS_BYTES_MAX)
+#define VERSION(n) STRING(n, LINE, 0, GPUL_VERSION_BYTES_MAX)
+#define SENTENCE(n) STRING(n, LINES, 0, GPUL_TEXT_BYTES_MAX)
+#define PATH(n) STRING(n, LINE, 0, GPUL_PATH_BYTES_MAX)
+#define MESSAGE(n, rule)                                                       \
+    {                                                                          \
+        .name = (n), .kind = GPUL_FIELD_MESSAGE, .body = &(rule)               \
+    }
+
+/* A repeated field; the bounds of its elements follow those of the list. */
+#define LIST(n, k, count_low, count_high, low, high)                           \
+    {                                                                          \
+        .name = (n), .kind = GPUL_FIELD_##k, .min = (low), .max = (high),      \
+        .count_min = (count_low), .count_max = (count_high)                    \
+    }
+#define MESSAGES(n, count_low, count_high, rule)                               \
+    {                                                                          \
+        .name = (n), .kind = GPUL_FIELD_MESSAGE, .count_min = (count_low),     \
+        .count_max = (count_high), .body = &(rule)                             \
+    }
+
+/* The rules of a message from the table `<prefix>_fields`. */
+#define BODY(prefix, check_function)                                           \
+    static const struct gpul_body_rule prefix##_rule = {                       \
+        .descriptor = &gpul__##prefix##__descriptor,                           \
+        .fields = prefix##_fields,                                             \
+        .field_count = COUNT(prefix##_fields),                                 \
+        .check = (check_function),                                             \
+    }
+
+#define RANK(n) NUMBER(n, 0, GPUL_RANKS_MAX - 1)
+#define NODE_RANK(n) NUMBER(n, 0, GPUL_NODES_MAX - 1)
+#define NODE_COUNT(n) NUMBER(n, 1, GPUL_NODES_MAX)
+#define RANK_COUNT(n) NUMBER(n, 1, GPUL_RANKS_PER_NODE_MAX)
+
+/* ---- joining ------------------------------------------------------------ */
+
+static const struct gpul_field_rule interface_fields[] = {
+    STRING("name", LINE, 1, GPUL_INTERFACE_BYTES_MAX),
+    ADDRESS("address"),
+    FLAG("is_loopback"),
+};
+BODY(interface, NULL);
+
+static const struct gpul_field_rule facts_fields[] = {
+    HOSTNAME("hostname"),
+    STRING("boot_id", LINE, 0, GPUL_BOOT_ID_BYTES_MAX),
+    ADDRESS("address"),
+    MESSAGES("interfaces", 0, GPUL_INTERFACES_MAX, interface_rule),
+    NUMBER("cores", 1, UINT32_MAX),
+    ANY64("memory_bytes"),
+    ANY32("gpus"),
+    STRING("kernel", LINE, 0, GPUL_KERNEL_BYTES_MAX),
+};
+BODY(facts, NULL);
+
+static const struct gpul_field_rule hello_fields[] = {
+    NUMBER("protocol_min", 1, UINT32_MAX),
+    NUMBER("protocol_max", 1, UINT32_MAX),
+    VERSION("version"),
+    STRING("job_id", NAME, 1, GPUL_JOB_ID_BYTES_MAX),
+    NODE_NAME("node_name", 1),
+    ANY64("instance"),
+    MESSAGE("facts", facts_rule),
+};
+BODY(hello, gpul_check_hello);
+
+static const struct gpul_field_rule welcome_fields[] = {
+    NUMBER("protocol", 1, UINT32_MAX),
+    VERSION("version"),
+    NUMBER("heartbeat_ms", 1, UINT32_MAX),
+    NUMBER("lease_ms", 1, UINT32_MAX),
+};
+BODY(welcome, gpul_check_welcome);
+
+static const struct gpul_field_rule refuse_fields[] = {
+    CHOICE("reason", 1),
+    SENTENCE("text"),
+};
+BODY(refuse, NULL);
+
+static const struct gpul_field_rule heartbeat_fields[] = {ANY64("sequence")};
+BODY(heartbeat, NULL);
+
+static const struct gpul_field_rule heartbeat_ack_fields[] = {
+    ANY64("sequence"),
+};
+BODY(heartbeat_ack, NULL);
+
+/* ---- the job ------------------------------------------------------------ */
+
+static const struct gpul_field_rule self_test_fields[] = {
+    CHOICE("level", 0),
+    ANY32("listen_deadline_ms"),
+    ANY32("run_deadline_ms"),
+};
+BODY(self_test, gpul_check_self_test);
+
+static const struct gpul_field_rule command_fields[] = {
+    LIST("arguments", CSTRING, 1, GPUL_ARGUMENTS_MAX, 0,
+         GPUL_EXEC_STRING_BYTES_MAX),
+    STRING("working_directory", CSTRING, 0, GPUL_PATH_BYTES_MAX),
+};
+BODY(command, NULL);
+
+static const struct gpul_field_rule variable_fields[] = {
+    STRING("name", CSTRING, 1, GPUL_EXEC_STRING_BYTES_MAX),
+    STRING("value", CSTRING, 0, GPUL_EXEC_STRING_BYTES_MAX),
+};
+BODY(variable, gpul_check_variable);
+
+static const struct gpul_field_rule environment_fields[] = {
+    MESSAGES("user", 0, GPUL_VARIABLES_MAX, variable_rule),
+    CHOICE("tf_config", 0),
+    FLAG("tf_evaluator_in_cluster"),
+    CHOICE("devices", 0),
+    FLAG("emulates_slurm"),
+};
+BODY(environment, NULL);
+
+static const struct gpul_field_rule role_fields[] = {
+    STRING("name", NAME, 1, GPUL_TOKEN_BYTES_MAX),
+    NUMBER("count", 1, GPUL_RANKS_MAX),
+};
+BODY(role, NULL);
+
+static const struct gpul_field_rule job_fields[] = {
+    STRING("job_id", NAME, 1, GPUL_JOB_ID_BYTES_MAX),
+    CHOICE("mode", 1),
+    NODE_COUNT("node_count"),
+    NUMBER("ranks_per_node", 0, GPUL_RANKS_PER_NODE_MAX),
+    LIST("node_names", NAME, 1, GPUL_NODES_MAX, 1, GPUL_HOSTLIST_BYTES_MAX),
+    FLAG("names_are_ordered"),
+    NUMBER("join_timeout_ms", 1, UINT32_MAX),
+    ANY32("timeout_ms"),
+    ANY32("grace_ms"),
+    MESSAGE("self_test", self_test_rule),
+    MESSAGE("command", command_rule),
+    MESSAGE("environment", environment_rule),
+    MESSAGES("roles", 0, GPUL_ROLES_MAX, role_rule),
+    NUMBER("max_restarts", 0, GPUL_RESTARTS_MAX),
+    ANY32("report_rank"),
+    FLAG("report_all_ranks"),
+    PATH("log_dir"),
+    FLAG("forwards_output"),
+    FLAG("keeps_logs"),
+};
+BODY(job, gpul_check_job);
+
+/* ---- a generation ------------------------------------------------------- */
+
+static const struct gpul_field_rule assign_fields[] = {
+    NODE_RANK("node_rank"),
+    NODE_COUNT("node_count"),
+    RANK("first_rank"),
+    RANK_COUNT("rank_count"),
+    NUMBER("world_size", 1, GPUL_RANKS_MAX),
+    ANY32("restart_count"),
+    NUMBER("host_rank_count", 1, GPUL_RANKS_MAX),
+    NODE_RANK("host_node_index"),
+    NODE_COUNT("host_node_count"),
+    NODE_COUNT("host_count"),
+    LIST("avoid_ports", NUMBER, 0, GPUL_AVOID_PORTS_MAX, 1, GPUL_PORT_MAX),
+};
+BODY(assign, gpul_check_assign);
+
+static const struct gpul_field_rule ready_fields[] = {
+    NUMBER("port_base", 0, GPUL_PORT_MAX),
+    SENTENCE("error"),
+};
+BODY(ready, gpul_check_ready);
+
+static const struct gpul_field_rule roster_fields[] = {
+    NODE_RANK("page"),
+    NODE_COUNT("page_count"),
+    NODE_RANK("first_node"),
+    NUMBER("node_count", 1, GPUL_ROSTER_PAGE_NODES_MAX),
+    STRING("addresses", NAME, 1, GPUL_HOSTLIST_BYTES_MAX),
+    LIST("port_bases", NUMBER, 1, GPUL_ROSTER_PAGE_NODES_MAX, 1, GPUL_PORT_MAX),
+    LIST("rank_counts", NUMBER, 1, GPUL_ROSTER_PAGE_NODES_MAX, 1,
+         GPUL_RANKS_PER_NODE_MAX),
+};
+BODY(roster, gpul_check_roster);
+
+/* ---- the self-test ------------------------------------------------------ */
+
+static const struct gpul_field_rule probe_start_fields[] = {
+    CHOICE("level", 1), /* OFF starts no probe */
+    NODE_RANK("node_rank"),
+    NODE_COUNT("node_count"),
+    ANY64("token"),
+    ADDRESS("address"),
+    NUMBER("deadline_ms", 1, UINT32_MAX),
+};
+BODY(probe_start, gpul_check_probe_start);
+
+static const struct gpul_field_rule probe_listening_fields[] = {
+    ADDRESS("address"),
+    PORT("port"),
+};
+BODY(probe_listening, NULL);
+
+static const struct gpul_field_rule probe_connect_fields[] = {
+    ADDRESS("address"),
+    PORT("port"),
+    NUMBER("deadline_ms", 1, UINT32_MAX),
+};
+BODY(probe_connect, NULL);
+
+static const struct gpul_field_rule probe_row_fields[] = {
+    NUMBER("bytes", 1, UINT64_MAX),
+    NUMBER("count", 1, UINT64_MAX),
+    NUMBER("iterations", 1, UINT32_MAX),
+    ANY64("min_ns"),
+    ANY64("median_ns"),
+    ANY64("max_ns"),
+    ANY64("mean_ns"),
+    ANY64("wrong_elements"),
+};
+BODY(probe_row, NULL);
+
+static const struct gpul_field_rule probe_result_fields[] = {
+    MESSAGES("rows", 0, GPUL_PROBE_ROWS_MAX, probe_row_rule),
+    SENTENCE("error"),
+    STRING("phase", NAME, 0, GPUL_TOKEN_BYTES_MAX),
+    ANY64("wrong_elements"),
+    ANY64("first_wrong_offset"),
+    ANY64("first_wrong_bytes"),
+};
+BODY(probe_result, NULL);
+
+/* ---- running ------------------------------------------------------------ */
+
+static const struct gpul_field_rule launch_fields[] = {ANY32("attempt")};
+BODY(launch, NULL);
+
+static const struct gpul_field_rule exit_fields[] = {
+    RANK("rank"),
+    NUMBER("code", 0, 255),
+    NUMBER("signal", 0, GPUL_SIGNAL_MAX),
+    NUMBER("exec_errno", 0, GPUL_ERRNO_MAX),
+    SENTENCE("text"),
+    FLAG("is_bind_error"),
+    ANY64("ran_ms"),
+    PATH("log"),
+};
+BODY(exit, NULL);
+
+static const struct gpul_field_rule exits_fields[] = {
+    MESSAGES("exits", 1, GPUL_EXITS_MAX, exit_rule),
+};
+BODY(exits, NULL);
+
+static const struct gpul_field_rule stop_fields[] = {
+    NUMBER("signal", 1, GPUL_SIGNAL_MAX),
+    ANY32("grace_ms"),
+};
+BODY(stop, NULL);
+
+static const struct gpul_field_rule idle_fields[] = {
+    LIST("unclean", LINES, 0, GPUL_UNCLEAN_MAX, 1, GPUL_UNCLEAN_BYTES_MAX),
+};
+BODY(idle, NULL);
+
+static const struct gpul_field_rule finish_fields[] = {FLAG("keeps_logs")};
+BODY(finish, NULL);
+
+static const struct gpul_field_rule output_fields[] = {
+    RANK("rank"),
+    CHOICE("stream", 1),
+    STRING("data", DATA, 1, GPUL_OUTPUT_BYTES_MAX),
+    NODE_RANK("node_rank"),
+};
+BODY(output, NULL);
+
+static const struct gpul_field_rule credit_fields[] = {
+    NODE_RANK("node_rank"),
+    NUMBER("bytes", 1, GPUL_OUTPUT_WINDOW_TOTAL_BYTES),
+};
+BODY(credit, NULL);
+
+/* ---- mode ENV ----------------------------------------------------------- */
+
+static const struct gpul_field_rule env_entry_fields[] = {
+    STRING("name", CSTRING, 0, GPUL_EXEC_STRING_BYTES_MAX),
+    STRING("value", CSTRING, 0, GPUL_EXEC_STRING_BYTES_MAX),
+    CHOICE("action", 1),
+    SENTENCE("rule"),
+};
+BODY(env_entry, NULL);
+
+static const struct gpul_field_rule env_report_fields[] = {
+    RANK("rank"),
+    MESSAGES("entries", 0, GPUL_ENV_ENTRIES_MAX, env_entry_rule),
+    FLAG("is_last"),
+};
+BODY(env_report, NULL);
+
+/* ---- front end ---------------------------------------------------------- */
+
+static const struct gpul_field_rule self_test_row_fields[] = {
+    NUMBER("bytes", 1, UINT64_MAX),
+    NUMBER("count", 1, UINT64_MAX),
+    NUMBER("iterations", 1, UINT32_MAX),
+    ANY64("min_ns"),
+    ANY64("median_ns"),
+    ANY64("max_ns"),
+    ANY64("algbw_gbps"),
+    ANY64("busbw_gbps"),
+    ANY64("wrong_elements"),
+};
+BODY(self_test_row, NULL);
+
+static const struct gpul_field_rule member_fields[] = {
+    NODE_NAME("node_name", 1),
+    HOSTNAME("hostname"),
+    ADDRESS("address"),
+    NODE_RANK("node_rank"),
+    RANK("first_rank"),
+    RANK_COUNT("rank_count"),
+    ANY32("gpus"),
+};
+BODY(member, NULL);
+
+static const struct gpul_field_rule event_fields[] = {
+    CHOICE("kind", 1),
+    NODE_NAME("node_name", 0),
+    HOSTNAME("hostname"),
+    ANY32("have"),
+    ANY32("need"),
+    SENTENCE("text"),
+    MESSAGES("rows", 0, GPUL_PROBE_ROWS_MAX, self_test_row_rule),
+    MESSAGES("members", 0, GPUL_MEMBERS_PAGE_MAX, member_rule),
+};
+BODY(event, NULL);
+
+static const struct gpul_field_rule job_end_fields[] = {
+    NUMBER("exit_code", 0, 255),
+    STRING("reason", NAME, 1, GPUL_TOKEN_BYTES_MAX),
+    SENTENCE("text"),
+    RANK("rank"),
+    FLAG("has_rank"),
+    NODE_NAME("node_name", 0),
+    HOSTNAME("hostname"),
+    PATH("log"),
+    LIST("unclean", LINES, 0, GPUL_UNCLEAN_MAX, 1, GPUL_UNCLEAN_BYTES_MAX),
+    MESSAGES("exits", 0, GPUL_JOB_END_EXITS_MAX, exit_rule),
+    ANY32("generation"),
+    ANY32("restarts"),
+};
+BODY(job_end, NULL);
+
+static const struct gpul_field_rule cancel_fields[] = {
+    NUMBER("signal", 0, GPUL_SIGNAL_MAX),
+    FLAG("is_immediate"),
+    FLAG("is_timeout"),
+};
+BODY(cancel, NULL);
+
+static const struct gpul_field_rule node_gone_fields[] = {
+    NODE_NAME("node_name", 1),
+    SENTENCE("text"),
+};
+BODY(node_gone, NULL);
+
+static const struct gpul_field_rule notice_fields[] = {
+    STRING("text", LINES, 1, GPUL_TEXT_BYTES_MAX),
+};
+BODY(notice, NULL);
+
+const struct gpul_body_rule *gpul_body_rule(uint32_t type)
+{
+    static const struct gpul_body_rule *const rules[] = {
+        [GPUL__FRAME__BODY_HELLO] = &hello_rule,
+        [GPUL__FRAME__BODY_WELCOME] = &welcome_rule,
+        [GPUL__FRAME__BODY_REFUSE] = &refuse_rule,
+        [GPUL__FRAME__BODY_HEARTBEAT] = &heartbeat_rule,
+        [GPUL__FRAME__BODY_HEARTBEAT_ACK] = &heartbeat_ack_rule,
+        [GPUL__FRAME__BODY_JOB] = &job_rule,
+        [GPUL__FRAME__BODY_ASSIGN] = &assign_rule,
+        [GPUL__FRAME__BODY_READY] = &ready_rule,
+        [GPUL__FRAME__BODY_ROSTER] = &roster_rule,
+        [GPUL__FRAME__BODY_PROBE_START] = &probe_start_rule,
+        [GPUL__FRAME__BODY_PROBE_LISTENING] = &probe_listening_rule,
+        [GPUL__FRAME__BODY_PROBE_CONNECT] = &probe_connect_rule,
+        [GPUL__FRAME__BODY_PROBE_RESULT] = &probe_result_rule,
+        [GPUL__FRAME__BODY_LAUNCH] = &launch_rule,
+        [GPUL__FRAME__BODY_EXITS] = &exits_rule,
+        [GPUL__FRAME__BODY_STOP] = &stop_rule,
+        [GPUL__FRAME__BODY_IDLE] = &idle_rule,
+        [GPUL__FRAME__BODY_FINISH] = &finish_rule,
+        [GPUL__FRAME__BODY_OUTPUT] = &output_rule,
+        [GPUL__FRAME__BODY_CREDIT] = &credit_rule,
+        [GPUL__FRAME__BODY_ENV_REPORT] = &env_report_rule,
+        [GPUL__FRAME__BODY_EVENT] = &event_rule,
+        [GPUL__FRAME__BODY_JOB_END] = &job_end_rule,
+        [GPUL__FRAME__BODY_CANCEL] = &cancel_rule,
+        [GPUL__FRAME__BODY_NODE_GONE] = &node_gone_rule,
+        [GPUL__FRAME__BODY_NOTICE] = &notice_rule,
+    };
+    return type < COUNT(rules) ? rules[type] : NULL;
+}

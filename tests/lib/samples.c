@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/samples.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define BYTES(text)                                                            \
+    {                                                                          \
+        .len = sizeof(text) - 1, .data = (uint8_t[])                           \
+        {                                                                      \
+            text                                                               \
+        }                                                                      \
+    }
+
+/* A message with its descriptor; the fields come behind. */
+#define BASE(prefix)                                                           \
+    .base = PROTOBUF_C_MESSAGE_INIT(&gpul__##prefix##__descriptor)
+
+static char text[] = "node-2 has no port left\n\tsee its log";
+static char name[] = "node-2";
+static char hostname[] = "gpu02.example";
+static char address[] = "192.0.2.2";
+static char log_path[] = "/var/log/gpulaunch/j1/attempt-0/rank-2.err";
+
+static char loopback_name[] = "lo";
+static char loopback_address[] = "::1";
+static char interface_name[] = "eth0";
+static Gpul__Interface interfaces[] = {
+    {BASE(interface), .name = loopback_name, .address = loopback_address,
+     .is_loopback = 1},
+    {BASE(interface), .name = interface_name, .address = address},
+};
+static Gpul__Interface *interface_list[] = {&interfaces[0], &interfaces[1]};
+static char boot_id[] = "7ab1d6c0-3f0e-4b0e-9a3c-0d4c7a1f2e11";
+static char kernel[] = "6.1.0-18-amd64";
+static Gpul__Facts facts = {
+    BASE(facts),
+    .hostname = hostname,
+    .boot_id = boot_id,
+    .address = address,
+    .n_interfaces = COUNT(interface_list),
+    .interfaces = interface_list,
+    .cores = 64,
+    .memory_bytes = UINT64_C(1) << 40,
+    .gpus = 8,
+    .kernel = kernel,
+};
+static char version[] = "0.1.0";
+static char job_id[] = "j1";
+static Gpul__Hello hello = {
+    BASE(hello),
+    .protocol_min = 1,
+    .protocol_max = 1,
+    .version = version,
+    .job_id = job_id,
+    .node_name = name,
+    .instance = UINT64_C(0x0123456789abcdef),
+    .facts = &facts,
+};
+static Gpul__Welcome welcome = {
+    BASE(welcome),        .protocol = 1,     .version = version,
+    .heartbeat_ms = 2000, .lease_ms = 15000,
+};
+static Gpul__Refuse refuse = {
+    BASE(refuse),
+    .reason = GPUL__REFUSE__REASON__DUPLICATE_NAME,
+    .text = text,
+};
+static Gpul__Heartbeat heartbeat = {BASE(heartbeat), .sequence = 300};
+static Gpul__HeartbeatAck heartbeat_ack = {BASE(heartbeat_ack),
+                                           .sequence = 300};
+
+static Gpul__SelfTest self_test = {
+    BASE(self_test),
+    .level = GPUL__SELF_TEST__LEVEL__QUICK,
+    .listen_deadline_ms = 30000,
+    .run_deadline_ms = 60000,
+};
+static ProtobufCBinaryData arguments[] = {BYTES("python"), BYTES("train.py"),
+                                          BYTES(""), BYTES("--name=\xff\xfe")};
+static Gpul__Command command = {
+    BASE(command),
+    .n_arguments = COUNT(arguments),
+    .arguments = arguments,
+    .working_directory = BYTES("/home/user"),
+};
+static Gpul__Variable variables[] = {
+    {BASE(variable), .name = BYTES("LR"), .value = BYTES("0.1")},
+    {BASE(variable), .name = BYTES("EMPTY"), .value = BYTES("")},
+};
+static Gpul__Variable *variable_list[] = {&variables[0], &variables[1]};
+static Gpul__Environment environment = {
+    BASE(environment),
+    .n_user = COUNT(variable_list),
+    .user = variable_list,
+    .tf_config = GPUL__ENVIRONMENT__TF_CONFIG__FILE,
+    .tf_evaluator_in_cluster = 1,
+    .devices = GPUL__ENVIRONMENT__DEVICES__DEVICES_RANK,
+    .emulates_slurm = 1,
+};
+static char chief[] = "chief";
+static char worker[] = "worker";
+static Gpul__Role roles[] = {
+    {BASE(role), .name = chief, .count = 1},
+    {BASE(role), .name = worker, .count = 3},
+};
+static Gpul__Role *role_list[] = {&roles[0], &roles[1]};
+static char node_range[] = "node-[1-3]";
+static char spare[] = "spare";
+static char *node_names[] = {node_range, spare};
+static char log_dir[] = "/var/log/gpulaunch/j1";
+static Gpul__Job job = {
+    BASE(job),
+    .job_id = job_id,
+    .mode = GPUL__JOB__MODE__RUN,
+    .node_count = 4,
+    .ranks_per_node = 1,
+    .n_node_names = COUNT(node_names),
+    .node_names = node_names,
+    .names_are_ordered = 1,
+    .join_timeout_ms = 600000,
+    .timeout_ms = 3600000,
+    .grace_ms = 30000,
+    .self_test = &self_test,
+    .command = &command,
+    .environment = &environment,
+    .n_roles = COUNT(role_list),
+    .roles = role_list,
+    .max_restarts = 3,
+    .report_rank = 2,
+    .report_all_ranks = 1,
+    .log_dir = log_dir,
+    .forwards_output = 1,
+    .keeps_logs = 1,
+};
+
+static uint32_t avoid_ports[] = {20000, 20001};
+static Gpul__Assign assign = {
+    BASE(assign),
+    .node_rank = 1,
+    .node_count = 4,
+    .first_rank = 8,
+    .rank_count = 8,
+    .world_size = 32,
+    .restart_count = 1,
+    .host_rank_count = 16,
+    .host_node_index = 1,
+    .host_node_count = 2,
+    .host_count = 2,
+    .n_avoid_ports = COUNT(avoid_ports),
+    .avoid_ports = avoid_ports,
+};
+static Gpul__Ready ready = {BASE(ready), .port_base = 20002, .error = text};
+static char addresses[] = "192.0.2.[1-3],2001:db8::7";
+static uint32_t port_bases[] = {20000, 20010, 20020, 20030};
+static uint32_t rank_counts[] = {8};
+static Gpul__Roster roster = {
+    BASE(roster),
+    .page = 1,
+    .page_count = 2,
+    .first_node = 896,
+    .node_count = 4,
+    .addresses = addresses,
+    .n_port_bases = COUNT(port_bases),
+    .port_bases = port_bases,
+    .n_rank_counts = COUNT(rank_counts),
+    .rank_counts = rank_counts,
+};
+
+static Gpul__ProbeStart probe_start = {
+    BASE(probe_start),
+    .level = GPUL__SELF_TEST__LEVEL__FULL,
+    .node_rank = 1,
+    .node_count = 4,
+    .token = UINT64_C(0xfedcba9876543210),
+    .address = address,
+    .deadline_ms = 30000,
+};
+static Gpul__ProbeListening probe_listening = {
+    BASE(probe_listening),
+    .address = address,
+    .port = 40000,
+};
+static Gpul__ProbeConnect probe_connect = {
+    BASE(probe_connect),
+    .address = address,
+    .port = 40000,
+    .deadline_ms = 60000,
+};
+static Gpul__ProbeRow probe_rows[] = {
+    {BASE(probe_row), .bytes = 8, .count = 2, .iterations = 20, .min_ns = 9000,
+     .median_ns = 10000, .max_ns = 30000, .mean_ns = 11000},
+    {BASE(probe_row), .bytes = 1048576, .count = 262144, .iterations = 20,
+     .min_ns = 900000, .median_ns = 1000000, .max_ns = 3000000,
+     .mean_ns = 1100000, .wrong_elements = 7},
+};
+static Gpul__ProbeRow *probe_row_list[] = {&probe_rows[0], &probe_rows[1]};
+static char phase[] = "coll";
+static Gpul__ProbeResult probe_result = {
+    BASE(probe_result),
+    .n_rows = COUNT(probe_row_list),
+    .rows = probe_row_list,
+    .error = text,
+    .phase = phase,
+    .wrong_elements = 7,
+    .first_wrong_offset = 1001,
+    .first_wrong_bytes = 1048576,
+};
+
+static Gpul__Launch launch = {BASE(launch), .attempt = 1};
+static char no_text[] = "";
+static Gpul__Exit exit_rows[] = {
+    {BASE(exit), .rank = 2, .code = 7, .signal = 9, .exec_errno = 13,
+     .text = text, .is_bind_error = 1, .ran_ms = 1500, .log = log_path},
+    {BASE(exit), .rank = 3, .text = no_text, .log = no_text},
+};
+static Gpul__Exit *exit_list[] = {&exit_rows[0], &exit_rows[1]};
+static Gpul__Exits exits = {
+    BASE(exits),
+    .n_exits = COUNT(exit_list),
+    .exits = exit_list,
+};
+static Gpul__Stop stop = {BASE(stop), .signal = 15, .grace_ms = 30000};
+static char unclean_process[] = "4242 python";
+static char *unclean[] = {unclean_process};
+static Gpul__Idle idle = {
+    BASE(idle),
+    .n_unclean = COUNT(unclean),
+    .unclean = unclean,
+};
+static Gpul__Finish finish = {BASE(finish), .keeps_logs = 1};
+static Gpul__Output output = {
+    BASE(output),
+    .rank = 2,
+    .stream = GPUL__OUTPUT__STREAM__STDERR,
+    .data = BYTES("loss 0.25\0\xff\n"),
+    .node_rank = 1,
+};
+static Gpul__Credit credit = {BASE(credit), .node_rank = 1, .bytes = 65536};
+
+static char rule[] = "given with -x";
+static Gpul__EnvEntry env_entries[] = {
+    {BASE(env_entry), .name = BYTES("RANK"), .value = BYTES("2"),
+     .action = GPUL__ENV_ENTRY__ACTION__SET, .rule = rule},
+    {BASE(env_entry), .name = BYTES("PATH"), .value = BYTES("/bin:\xe9"),
+     .action = GPUL__ENV_ENTRY__ACTION__INHERITED, .rule = no_text},
+};
+static Gpul__EnvEntry *env_entry_list[] = {&env_entries[0], &env_entries[1]};
+static Gpul__EnvReport env_report = {
+    BASE(env_report),          .rank = 2,    .n_entries = COUNT(env_entry_list),
+    .entries = env_entry_list, .is_last = 1,
+};
+
+static Gpul__SelfTestRow self_test_row = {
+    BASE(self_test_row), .bytes = 1048576,       .count = 262144,
+    .iterations = 20,    .min_ns = 900000,       .median_ns = 1000000,
+    .max_ns = 3000000,   .algbw_gbps = 1.048576, .busbw_gbps = 1.572864,
+    .wrong_elements = 7,
+};
+static Gpul__SelfTestRow *self_test_row_list[] = {&self_test_row};
+static Gpul__Member member = {
+    BASE(member),   .node_name = name, .hostname = hostname, .address = address,
+    .node_rank = 1, .first_rank = 8,   .rank_count = 8,      .gpus = 8,
+};
+static Gpul__Member *member_list[] = {&member};
+static Gpul__Event event = {
+    BASE(event),
+    .kind = GPUL__EVENT__KIND__ASSIGNED,
+    .node_name = name,
+    .hostname = hostname,
+    .have = 3,
+    .need = 4,
+    .text = text,
+    .n_rows = COUNT(self_test_row_list),
+    .rows = self_test_row_list,
+    .n_members = COUNT(member_list),
+    .members = member_list,
+};
+static char reason[] = "rank_failed";
+static Gpul__JobEnd job_end = {
+    BASE(job_end),      .exit_code = 7,
+    .reason = reason,   .text = text,
+    .rank = 2,          .has_rank = 1,
+    .node_name = name,  .hostname = hostname,
+    .log = log_path,    .n_unclean = COUNT(unclean),
+    .unclean = unclean, .n_exits = COUNT(exit_list),
+    .exits = exit_list, .generation = 2,
+    .restarts = 1,
+};
+static Gpul__Cancel cancel = {
+    BASE(cancel),
+    .signal = 2,
+    .is_immediate = 1,
+    .is_timeout = 1,
+};
+static Gpul__NodeGone node_gone = {
+    BASE(node_gone),
+    .node_name = name,
+    .text = text,
+};
+static Gpul__Notice notice = {BASE(notice), .text = text};
+
+static void *const bodies[] = {
+    [GPUL__FRAME__BODY_HELLO] = &hello,
+    [GPUL__FRAME__BODY_WELCOME] = &welcome,
+    [GPUL__FRAME__BODY_REFUSE] = &refuse,
+    [GPUL__FRAME__BODY_HEARTBEAT] = &heartbeat,
+    [GPUL__FRAME__BODY_HEARTBEAT_ACK] = &heartbeat_ack,
+    [GPUL__FRAME__BODY_JOB] = &job,
+    [GPUL__FRAME__BODY_ASSIGN] = &assign,
+    [GPUL__FRAME__BODY_READY] = &ready,
+    [GPUL__FRAME__BODY_ROSTER] = &roster,
+    [GPUL__FRAME__BODY_PROBE_START] = &probe_start,
+    [GPUL__FRAME__BODY_PROBE_LISTENING] = &probe_listening,
+    [GPUL__FRAME__BODY_PROBE_CONNECT] = &probe_connect,
+    [GPUL__FRAME__BODY_PROBE_RESULT] = &probe_result,
+    [GPUL__FRAME__BODY_LAUNCH] = &launch,
+    [GPUL__FRAME__BODY_EXITS] = &exits,
+    [GPUL__FRAME__BODY_STOP] = &stop,
+    [GPUL__FRAME__BODY_IDLE] = &idle,
+    [GPUL__FRAME__BODY_FINISH] = &finish,
+    [GPUL__FRAME__BODY_OUTPUT] = &output,
+    [GPUL__FRAME__BODY_CREDIT] = &credit,
+    [GPUL__FRAME__BODY_ENV_REPORT] = &env_report,
+    [GPUL__FRAME__BODY_EVENT] = &event,
+    [GPUL__FRAME__BODY_JOB_END] = &job_end,
+    [GPUL__FRAME__BODY_CANCEL] = &cancel,
+    [GPUL__FRAME__BODY_NODE_GONE] = &node_gone,
+    [GPUL__FRAME__BODY_NOTICE] = &notice,
+};
+
+Gpul__Frame sample_frame(uint32_t type)
+{
+    assert(type > 0 && type < COUNT(bodies));
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = (Gpul__Frame__BodyCase)type;
+    /* Every member of the union is a pointer to a body. */
+    frame.hello = bodies[type];
+    frame.epoch = 1;
+    frame.generation = 2;
+    return frame;
+}
+
+void sample_append(struct gpul_buf *out, uint32_t type)
+{
+    Gpul__Frame frame = sample_frame(type);
+    int rc = gpul_message_encode(out, &frame, NULL);
+    assert(rc == 0);
+    (void)rc;
+}
+
+enum gpul_peer sample_sender(uint32_t type)
+{
+    unsigned senders = gpul_message_rule(type)->senders;
+    return (enum gpul_peer)(senders & (~senders + 1));
+}
