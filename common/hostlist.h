@@ -3,6 +3,10 @@
  * Lists of host names or literals, folded into ranges: `node[01-16,20]`,
  * `10.0.0.[1-4]`, `a,b,c`. Order and repeats are kept: a list is a sequence,
  * not a set. The syntax is the one Slurm, pdsh and munge users type. Pure.
+ *
+ * Names have at most 253 bytes, none of them a blank, a comma or a bracket.
+ * A name may have several brackets (rack[1-2]node[1-8]); the first varies
+ * slowest. Leading zeros are kept.
  */
 #ifndef GPUL_COMMON_HOSTLIST_H
 #define GPUL_COMMON_HOSTLIST_H
@@ -32,7 +36,8 @@ int gpul_hostlist_expand(struct gpul_hostlist *l, const char *expression,
 
 /* Append to `out` the shortest expression this folding finds for names
  * first .. first+count-1; expanding it gives them back, in order. An IPv6
- * literal (it has a colon) is never folded and never read as a range. */
+ * literal (it has a colon) is never folded and never read as a range.
+ * Returns 0, or GPUL_ELIMIT when `out` could not hold it. */
 int gpul_hostlist_fold(struct gpul_buf *out, const struct gpul_hostlist *l,
                        size_t first, size_t count);
 
