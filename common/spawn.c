@@ -3,7 +3,7 @@
  * clone(CLONE_VM | CLONE_VFORK): the child borrows our memory, and we sleep,
  * until it has executed or failed; so the cost does not grow with our size
  * and the reason of a failure needs no pipe. Unlike vfork() it has a stack
- * of its own, and no sanitizer turns it into a fork.
+ * of its own, and sanitizers leave it alone.
  *
  * Happy path: signals blocked, clone, (child) session, death signal,
  * descriptors, dispositions, mask, directory, execve, (parent) signals back.
@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,15 @@ enum { CHILD_STACK_BYTES = 16384, FDS_MAX = 16, SHEBANG_BYTES = 256 };
 /* The child shares the memory of a thread that knows nothing of it: no
  * instrumentation may run there. */
 #define IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
+
+/* The thread sanitizer takes clone() for a fork and would reset, in the
+ * child, what is the parent's; the C library has a second name for it. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+int __clone(int (*run)(void *), void *stack, int flags, void *arg, ...);
+#define clone __clone
+#endif
+#endif
 
 enum step { STEP_NONE, STEP_PARENT, STEP_FDS, STEP_DIRECTORY, STEP_EXEC };
 
@@ -78,11 +88,14 @@ IN_CHILD static bool arrange_fds(struct plan *p)
     return true;
 }
 
+/* Not by sigaction(): the thread sanitizer notes dispositions in memory, and
+ * that is our parent's. All zero is SIG_DFL without flags, in the kernel's
+ * layout too, whatever the machine. */
 IN_CHILD static void reset_signals(const struct plan *p)
 {
-    struct sigaction action = {.sa_handler = SIG_DFL};
-    for (int number = 1; number <= SIGRTMAX; number++) {
-        sigaction(number, &action, NULL); /* KILL, STOP, libc's own: refused */
+    static const unsigned long standard[8];
+    for (int number = 1; number < _NSIG; number++) {
+        syscall(SYS_rt_sigaction, number, standard, NULL, _NSIG / 8);
     }
     sigprocmask(SIG_SETMASK, &p->no_signals, NULL);
 }
