@@ -9,6 +9,9 @@
 #define BUFFER_BYTES_MAX                                                       \
     (GPUL_FRAME_PREFIX_BYTES + GPUL_JOB_BYTES_MAX + GPUL_READ_BYTES_MAX)
 
+/* Enough for any Hello; a quiet connection needs no more. */
+#define ROOM_BYTES_MIN (4u << 10)
+
 /* Memory kept while nothing is waiting; a connection that was busy once must
  * not hold its largest buffer for ever. */
 #define IDLE_BYTES_MAX (8u << 10)
@@ -83,6 +86,53 @@ int gpul_deframer_feed(struct gpul_deframer *d, const uint8_t *bytes, size_t n,
         return gpul_fail(err, d->status, "%zu bytes were not taken: %s", n,
                          gpul_status_text(d->status));
     }
+    return judge(d, err);
+}
+
+/* Twice as much when the last room was filled, half when most of it was left;
+ * what the frame at the front still lacks is wanted in any case. */
+static size_t next_room_bytes(const struct gpul_deframer *d)
+{
+    size_t here = d->buf.used - d->consumed;
+    size_t missing = d->frame_bytes > here ? d->frame_bytes - here : 0;
+    size_t n = d->room_bytes > missing ? d->room_bytes : missing;
+    if (n < ROOM_BYTES_MIN) {
+        return ROOM_BYTES_MIN;
+    }
+    return n > GPUL_READ_BYTES_MAX ? GPUL_READ_BYTES_MAX : n;
+}
+
+uint8_t *gpul_deframer_room(struct gpul_deframer *d, size_t *n)
+{
+    *n = 0;
+    if (d->status != 0) {
+        return NULL;
+    }
+    size_t room_bytes = next_room_bytes(d);
+    drop_consumed(d);
+    uint8_t *room = gpul_buf_extend(&d->buf, room_bytes);
+    if (room == NULL) {
+        return NULL;
+    }
+    d->buf.used -= room_bytes; /* not contents before gpul_deframer_fill */
+    d->room_bytes = room_bytes;
+    *n = room_bytes;
+    return room;
+}
+
+int gpul_deframer_fill(struct gpul_deframer *d, size_t n,
+                       struct gpul_error *err)
+{
+    assert(n <= d->room_bytes && n <= d->buf.capacity - d->buf.used);
+    if (d->status != 0) {
+        return report_broken(d, err);
+    }
+    if (n == d->room_bytes) {
+        d->room_bytes *= 2;
+    } else if (n < d->room_bytes / 4) {
+        d->room_bytes /= 2;
+    }
+    d->buf.used += n;
     return judge(d, err);
 }
 

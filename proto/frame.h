@@ -24,6 +24,7 @@ struct gpul_deframer {
     uint64_t allowed;   /* GPUL_MESSAGE_BIT mask; narrow it by phase */
     size_t frame_bytes; /* prefix and body of the frame being read, 0: none */
     size_t consumed;    /* bytes at the front already handed out */
+    size_t room_bytes;  /* size of the last room, see gpul_deframer_room */
     int status;         /* sticky: a broken stream stays broken */
 };
 
@@ -34,6 +35,15 @@ void gpul_deframer_release(struct gpul_deframer *d);
  * frames before the next feed. All are taken, or the stream is broken.
  * Errors: GPUL_EPROTO, GPUL_ELIMIT, GPUL_ENOMEM; the same for ever after. */
 int gpul_deframer_feed(struct gpul_deframer *d, const uint8_t *bytes, size_t n,
+                       struct gpul_error *err);
+
+/* The same without a copy: room at the end of the stream for the caller to
+ * read into, *n bytes of it (at most GPUL_READ_BYTES_MAX, more the more the
+ * stream brings), and then how many bytes were put there. The room is gone
+ * with the next call on `d`. Returns NULL if the stream is broken or there
+ * is no memory. */
+uint8_t *gpul_deframer_room(struct gpul_deframer *d, size_t *n);
+int gpul_deframer_fill(struct gpul_deframer *d, size_t n,
                        struct gpul_error *err);
 
 /* The next whole frame body, borrowed until the next call on `d`.

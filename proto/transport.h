@@ -4,6 +4,8 @@
  * socket pair between a program and its child. The only part of proto/ that
  * does I/O.
  *
+ * The program must ignore SIGPIPE.
+ *
  * A transport lives on the heap from open to its on_closed call; there it
  * may still be read, after it it is gone. Handlers may call any function
  * here, gpul_transport_close included.
@@ -25,8 +27,9 @@ struct gpul_transport_handlers {
     void (*on_connected)(void *arg);
     /* `frame` is borrowed for the call. */
     void (*on_message)(void *arg, const Gpul__Frame *frame);
-    /* Once, last; `why` is NULL after gpul_transport_close, else what ended
-     * it (GPUL_ECLOSED: the peer closed). */
+    /* Once, last, never from within a call of the functions below. `why` is
+     * NULL if gpul_transport_close ended it, else what did (GPUL_ECLOSED: the
+     * peer closed). */
     void (*on_closed)(void *arg, const struct gpul_error *why);
 };
 
@@ -55,8 +58,12 @@ void gpul_transport_set_arg(struct gpul_transport *t, void *arg);
 /* Narrow or widen what the peer may send from now on. */
 void gpul_transport_allow(struct gpul_transport *t, uint64_t message_mask);
 
-/* Queue one frame. Over GPUL_SEND_QUEUE_BYTES_MAX the peer counts as too
- * slow: the transport closes with that reason and GPUL_ELIMIT is returned. */
+/* Queue one frame; before a dialled connection stands, it waits for it. Over
+ * GPUL_SEND_QUEUE_BYTES_MAX the peer counts as too slow: the transport closes
+ * with that reason and GPUL_ELIMIT is returned. GPUL_ECLOSED: it is closed, or
+ * the peer has gone; what the peer sent before is still delivered, then
+ * on_closed. GPUL_EINVAL, or GPUL_ELIMIT of gpul_message_encode: nothing was
+ * sent, the connection stands. */
 int gpul_transport_send(struct gpul_transport *t, const Gpul__Frame *frame,
                         struct gpul_error *err);
 
@@ -68,15 +75,17 @@ int gpul_transport_send_bytes(struct gpul_transport *t, const uint8_t *bytes,
 /* Bytes queued and not yet taken by the kernel. */
 size_t gpul_transport_queued_bytes(const struct gpul_transport *t);
 
-/* Literal address of this end or the peer, "" for a socket pair. `text` has
+/* Literal address of this end or the peer, "" for a socket pair and once the
+ * connection is closed. `text` has
  * room for GPUL_ADDRESS_BYTES_MAX + 1 bytes; port may be NULL. */
 void gpul_transport_local_address(const struct gpul_transport *t, char *text,
                                   uint16_t *port);
 void gpul_transport_peer_address(const struct gpul_transport *t, char *text,
                                  uint16_t *port);
 
-/* Write what is queued, then close; at most `flush_ms` (0: at once, losing
- * what is queued). No handler but on_closed is called any more. */
+/* Write what is queued, then wait for the peer to close too, so that it has
+ * read everything; at most `flush_ms` (0: close at once, losing what is
+ * queued). No handler but on_closed is called any more. */
 void gpul_transport_close(struct gpul_transport *t, uint64_t flush_ms);
 
 #endif

@@ -10,9 +10,11 @@ static size_t peak;
 static size_t fail_in;
 
 void *__real_malloc(size_t n);
+void *__real_calloc(size_t count, size_t n);
 void *__real_realloc(void *p, size_t n);
 void __real_free(void *p);
 void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t count, size_t n);
 void *__wrap_realloc(void *p, size_t n);
 void __wrap_free(void *p);
 
@@ -60,6 +62,15 @@ static void subtract(size_t n)
 void *__wrap_malloc(size_t n)
 {
     void *p = fails_now() ? NULL : __real_malloc(n);
+    if (p != NULL) {
+        add(malloc_usable_size(p));
+    }
+    return p;
+}
+
+void *__wrap_calloc(size_t count, size_t n)
+{
+    void *p = fails_now() ? NULL : __real_calloc(count, n);
     if (p != NULL) {
         add(malloc_usable_size(p));
     }

@@ -2,7 +2,7 @@
  *
  * Watches what the project's own code allocates: how much at most, and what
  * happens when the n-th allocation fails. Linking tests_memory routes malloc,
- * realloc and free of every static library through here.
+ * calloc, realloc and free of every static library through here.
  */
 #ifndef TESTS_LIB_MEMORY_H
 #define TESTS_LIB_MEMORY_H
