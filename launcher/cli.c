@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/cli_value.h"
+
+enum {
+    JOIN_TIMEOUT_MS = 600000,
+    GRACE_MS = 30000,
+};
+
+static const char *const verbs[] = {"run", "env", "help"};
+enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
+
+struct parse {
+    struct plan *plan;
+    gpul_getenv_fn getenv;
+    void *getenv_arg;
+};
+
+static int on_value(void *arg, size_t index, const char *value,
+                    const char *spelling, enum gpul_option_source source,
+                    struct gpul_error *err)
+{
+    struct parse *p = arg;
+    if (index >= OPTION_COUNT) {
+        size_t count = 0;
+        const struct gpul_option *table = option_table(&count);
+        return gpul_fail(err, GPUL_EINVAL, "%s: %s", spelling,
+                         table[index].help);
+    }
+    struct plan_setting *setting = &p->plan->settings[index];
+    setting->source = source;
+    setting->value = value;
+    snprintf(setting->spelling, sizeof setting->spelling, "%s", spelling);
+    return cli_value_set(p->plan, (enum option)index, value, p->getenv,
+                         p->getenv_arg, err);
+}
+
+static const char *on_getenv(void *arg, const char *name)
+{
+    struct parse *p = arg;
+    return p->getenv != NULL ? p->getenv(p->getenv_arg, name) : NULL;
+}
+
+static int parse_topic(struct plan *plan, int argc, char *const argv[],
+                       struct gpul_error *err)
+{
+    plan->verb = PLAN_HELP;
+    if (argc == 0)
+        return 0;
+    if (argc == 1 && strcmp(argv[0], "run") == 0)
+        plan->help_topic = PLAN_RUN;
+    else if (argc == 1 && strcmp(argv[0], "env") == 0)
+        plan->help_topic = PLAN_ENV;
+    else
+        return gpul_fail(err, GPUL_EINVAL,
+                         "help: no such topic '%s'; there are run and env",
+                         argv[argc == 1 ? 0 : 1]);
+    return 0;
+}
+
+static int unknown_verb(const char *word, struct gpul_error *err)
+{
+    const char *near = gpul_nearest(word, verbs, VERB_COUNT);
+    if (near != NULL)
+        return gpul_fail(err, GPUL_EINVAL,
+                         "unknown verb '%s'; did you mean %s? (a command to "
+                         "run goes after --)",
+                         word, near);
+    return gpul_fail(err, GPUL_EINVAL,
+                     "unknown verb '%s'; there are run, env and help, and a "
+                     "command to run goes after --",
+                     word);
+}
+
+/* Consumes the verb, if there is one. */
+static int parse_verb(struct plan *plan, int *consumed, int argc,
+                      char *const argv[], struct gpul_error *err)
+{
+    plan->verb = PLAN_RUN;
+    *consumed = 0;
+    if (argc == 0 || argv[0][0] == '-')
+        return 0;
+    *consumed = 1;
+    if (strcmp(argv[0], "run") == 0)
+        return 0;
+    if (strcmp(argv[0], "env") == 0) {
+        plan->verb = PLAN_ENV;
+        return 0;
+    }
+    if (strcmp(argv[0], "help") == 0) {
+        *consumed = argc;
+        return parse_topic(plan, argc - 1, argv + 1, err);
+    }
+    return unknown_verb(argv[0], err);
+}
+
+/* --help and --version win over anything else that is wrong, so they are
+ * looked for by themselves: only among the options, before "--". */
+static bool take_information(struct plan *plan, int argc, char *const argv[])
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        bool is_help =
+            strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+        if (is_help) {
+            plan->help_topic = argc > 0 && argv[0][0] != '-' ? plan->verb : 0;
+            plan->verb = PLAN_HELP;
+            return true;
+        }
+        if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0) {
+            plan->verb = PLAN_VERSION;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int parse_options(struct parse *p, int argc, char *const argv[],
+                         struct gpul_error *err)
+{
+    struct gpul_options options = {.stops_at_operand = true,
+                                   .on_value = on_value,
+                                   .getenv = on_getenv,
+                                   .arg = p};
+    options.table = option_table(&options.count);
+    int rest = 0;
+    bool has_separator = false;
+    int rc =
+        gpul_options_parse(&options, argc, argv, &rest, &has_separator, err);
+    if (rc != 0)
+        return rc;
+    if (rest < argc && !has_separator)
+        return gpul_fail(err, GPUL_EINVAL,
+                         "'%s' is not an option; put -- before the command: "
+                         "gpulaunch [options] -- %s ...",
+                         argv[rest], argv[rest]);
+    p->plan->command = argv + rest;
+    p->plan->command_count = (size_t)(argc - rest);
+    return 0;
+}
+
+int cli_parse(struct plan *plan, int argc, char *const argv[],
+              gpul_getenv_fn getenv, void *getenv_arg, struct gpul_error *err)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->node_count = 1;
+    plan->ranks_per_node = 1;
+    plan->self_test = PLAN_SELF_TEST_QUICK;
+    plan->join_timeout_ms = JOIN_TIMEOUT_MS;
+    plan->grace_ms = GRACE_MS;
+
+    int consumed = 0;
+    int rc = parse_verb(plan, &consumed, argc, argv, err);
+    if (rc != 0 || plan->verb == PLAN_HELP)
+        return rc;
+    if (take_information(plan, argc, argv))
+        return 0;
+    if (argc == 0) {
+        plan->verb = PLAN_HELP;
+        return gpul_fail(err, GPUL_EINVAL,
+                         "nothing to do; try gpulaunch --help, or: gpulaunch "
+                         "--local --nodes 2 -- python train.py");
+    }
+    struct parse p = {plan, getenv, getenv_arg};
+    rc = parse_options(&p, argc - consumed, argv + consumed, err);
+    return rc != 0 ? rc : cli_rules_apply(plan, err);
+}

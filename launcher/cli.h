@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The command line and the GPULAUNCH_* environment in, a checked plan out.
+ * Pure: whatever is wrong is found here, before anything is started.
+ */
+#ifndef LAUNCHER_CLI_H
+#define LAUNCHER_CLI_H
+
+#include "common/buf.h"
+#include "common/error.h"
+#include "launcher/plan.h"
+
+/* The most nodes that one machine may be asked to play. */
+enum { CLI_LOCAL_NODES_MAX = 1024 };
+
+/* Read argv[0..argc-1] (without the program name) into `plan`, which the
+ * caller releases in any case. A flag wins over the environment, which wins
+ * over the default. The strings must outlive the plan.
+ * Errors: GPUL_EINVAL, or GPUL_ENOMEM; the text is one sentence that says
+ * what is wrong and what to do. */
+int cli_parse(struct plan *plan, int argc, char *const argv[],
+              gpul_getenv_fn getenv, void *getenv_arg, struct gpul_error *err);
+
+/* Append the help text of a topic: 0 (the program), PLAN_RUN or PLAN_ENV. */
+int cli_help(struct gpul_buf *out, enum plan_verb topic);
+
+/* Append one line per setting: its value and where that came from. */
+int cli_explain(struct gpul_buf *out, const struct plan *plan);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * --explain of a run: every setting, its value, and who had the last word.
+ */
+#include <inttypes.h>
+
+#include "launcher/cli.h"
+
+static void append_value(struct gpul_buf *out, const struct plan *plan,
+                         enum option option, const struct gpul_option *entry)
+{
+    const struct plan_setting *s = &plan->settings[option];
+    const char *fallback = option_default(option);
+    if (option == OPTION_NODES && s->source == GPUL_SOURCE_NONE &&
+        plan->has_roles)
+        gpul_buf_appendf(out, "%" PRIu32, plan->node_count);
+    else if (s->source == GPUL_SOURCE_NONE)
+        gpul_buf_append_text(out, fallback != NULL       ? fallback
+                                  : entry->value == NULL ? "no"
+                                                         : "-");
+    else
+        gpul_buf_append_text(out, s->value != NULL ? s->value : "yes");
+}
+
+static void append_source(struct gpul_buf *out, const struct plan *plan,
+                          enum option option)
+{
+    const struct plan_setting *s = &plan->settings[option];
+    if (s->source == GPUL_SOURCE_FLAG)
+        gpul_buf_appendf(out, "(flag %s)", s->spelling);
+    else if (s->source == GPUL_SOURCE_ENVIRONMENT)
+        gpul_buf_appendf(out, "(environment %s)", s->spelling);
+    else if (option == OPTION_NODES && plan->has_roles)
+        gpul_buf_append_text(out, "(follows from --roles)");
+    else
+        gpul_buf_append_text(out, "(default)");
+}
+
+/* -x may be given many times: one line each, in the order of the plan. */
+static void append_variables(struct gpul_buf *out, const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->variable_count; i++) {
+        const struct plan_variable *v = &plan->variables[i];
+        gpul_buf_appendf(out, "  %-14s %s=%s (%s)\n", "env", v->name, v->value,
+                         v->source == GPUL_SOURCE_FLAG ? "flag -x"
+                                                       : "environment "
+                                                         "GPULAUNCH_ENV");
+    }
+}
+
+int cli_explain(struct gpul_buf *out, const struct plan *plan)
+{
+    size_t count = 0;
+    const struct gpul_option *table = option_table(&count);
+    gpul_buf_append_text(out, "settings\n");
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (i == OPTION_HELP || i == OPTION_VERSION)
+            continue;
+        if (i == OPTION_ENV && plan->variable_count > 0) {
+            append_variables(out, plan);
+            continue;
+        }
+        gpul_buf_appendf(out, "  %-14s ", table[i].name);
+        append_value(out, plan, (enum option)i, &table[i]);
+        gpul_buf_append_text(out, " ");
+        append_source(out, plan, (enum option)i);
+        gpul_buf_append_text(out, "\n");
+    }
+    return out->is_failed ? GPUL_ENOMEM : 0;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cli_value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "launcher/cli.h"
+#include "proto/limits.h"
+
+/* Closed lists: the place of a word is the value it stands for. */
+struct words {
+    const char *listed; /* for the message */
+    const char *words[5];
+};
+
+static const struct words lists[OPTION_COUNT] = {
+    [OPTION_SELF_TEST] = {"quick, full or off", {"off", "quick", "full"}},
+    [OPTION_COLOR] = {"auto, always or never", {"auto", "always", "never"}},
+    [OPTION_TF_CONFIG] = {"auto, always, never or file",
+                          {"auto", "always", "never", "file"}},
+    [OPTION_TF_EVALUATOR] = {"absent or own", {"absent", "own"}},
+    [OPTION_DEVICES] = {"auto, leave, rank or node",
+                        {"auto", "leave", "rank", "node"}},
+    [OPTION_EMULATE] = {"slurm", {"slurm"}},
+};
+
+static int parse_word(uint32_t *out, const struct words *list,
+                      const char *value, const char *spelling,
+                      struct gpul_error *err)
+{
+    size_t count = 0;
+    for (; list->words[count] != NULL; count++) {
+        if (strcmp(value, list->words[count]) == 0) {
+            *out = (uint32_t)count;
+            return 0;
+        }
+    }
+    const char *near = gpul_nearest(value, list->words, count);
+    if (near != NULL)
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: unknown value '%s'; did you mean %s? (%s)",
+                         spelling, value, near, list->listed);
+    return gpul_fail(err, GPUL_EINVAL, "%s: unknown value '%s'; use %s",
+                     spelling, value, list->listed);
+}
+
+static int set_word(struct plan *plan, enum option option, const char *value,
+                    const char *spelling, struct gpul_error *err)
+{
+    uint32_t word = 0;
+    int rc = parse_word(&word, &lists[option], value, spelling, err);
+    if (rc != 0)
+        return rc;
+    switch (option) {
+    case OPTION_SELF_TEST:
+        plan->self_test = (enum plan_self_test)word;
+        break;
+    case OPTION_COLOR:
+        plan->color = (enum plan_choice)word;
+        break;
+    case OPTION_TF_CONFIG:
+        plan->tf_config = word;
+        break;
+    case OPTION_TF_EVALUATOR:
+        plan->has_tf_evaluator = word == 1;
+        break;
+    case OPTION_DEVICES:
+        plan->devices = word;
+        break;
+    default: /* --emulate has one word */
+        plan->emulates_slurm = true;
+        break;
+    }
+    return 0;
+}
+
+/* "4", or torchrun's "4:4"; a real range would be an elastic job. */
+static int set_nodes(struct plan *plan, const char *value, const char *spelling,
+                     struct gpul_error *err)
+{
+    char low[16];
+    const char *colon = strchr(value, ':');
+    if (colon != NULL) {
+        size_t n = (size_t)(colon - value);
+        if (n >= sizeof low || strlen(colon + 1) != n ||
+            strncmp(value, colon + 1, n) != 0)
+            return gpul_fail(err, GPUL_EINVAL,
+                             "%s %s: not yet: this version has no elastic "
+                             "jobs; give one number",
+                             spelling, value);
+        memcpy(low, value, n);
+        low[n] = '\0';
+        value = low;
+    }
+    int rc =
+        gpul_parse_count(&plan->node_count, value, 1, CLI_LOCAL_NODES_MAX, err);
+    return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
+}
+
+static int set_per_node(struct plan *plan, const char *value,
+                        const char *spelling, struct gpul_error *err)
+{
+    plan->ranks_per_node = 0;
+    if (strcmp(value, "gpu") == 0) {
+        plan->per_node = PLAN_PER_NODE_GPU;
+        return 0;
+    }
+    if (strcmp(value, "auto") == 0) {
+        plan->per_node = PLAN_PER_NODE_AUTO;
+        return 0;
+    }
+    plan->per_node = PLAN_PER_NODE_COUNT;
+    int rc = gpul_parse_count(&plan->ranks_per_node, value, 1,
+                              GPUL_RANKS_PER_NODE_MAX, err);
+    return rc == 0 ? 0 : gpul_wrap(err, rc, "%s (or gpu, auto)", spelling);
+}
+
+static int set_duration(uint32_t *out, const char *value, const char *spelling,
+                        struct gpul_error *err)
+{
+    int rc = gpul_parse_duration_ms(out, value, err);
+    return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
+}
+
+/* A name that a shell could use; anything else is a slip of the pen. */
+static bool is_name(const char *text, size_t n)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    static const char all[] = "abcdefghijklmnopqrstuvwxyz"
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    if (n == 0 || strchr(letters, text[0]) == NULL)
+        return false;
+    return strspn(text, all) >= n;
+}
+
+/* The last word for a name wins. */
+static int put_variable(struct plan *plan, char *name, const char *value,
+                        struct gpul_error *err)
+{
+    enum gpul_option_source source = plan->settings[OPTION_ENV].source;
+    for (size_t i = 0; i < plan->variable_count; i++) {
+        if (strcmp(plan->variables[i].name, name) == 0) {
+            free(name);
+            plan->variables[i].value = value;
+            plan->variables[i].source = source;
+            return 0;
+        }
+    }
+    struct plan_variable *grown = realloc(
+        plan->variables, (plan->variable_count + 1) * sizeof *plan->variables);
+    if (grown == NULL) {
+        free(name);
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
+    plan->variables = grown;
+    plan->variables[plan->variable_count++] =
+        (struct plan_variable){.name = name, .value = value, .source = source};
+    return 0;
+}
+
+static int add_variable(struct plan *plan, const char *text,
+                        const char *spelling, gpul_getenv_fn caller,
+                        void *caller_arg, struct gpul_error *err)
+{
+    const char *equals = strchr(text, '=');
+    size_t n = equals != NULL ? (size_t)(equals - text) : strlen(text);
+    if (!is_name(text, n))
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: \"%.*s\" is not the name of a variable; "
+                         "use NAME=VALUE",
+                         spelling, (int)(n < 80 ? n : 80), text);
+    if (plan->variable_count >= GPUL_VARIABLES_MAX)
+        return gpul_fail(err, GPUL_EINVAL, "%s: more than %u variables",
+                         spelling, GPUL_VARIABLES_MAX);
+    char *name = strndup(text, n);
+    if (name == NULL)
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    const char *value = equals != NULL   ? equals + 1
+                        : caller != NULL ? caller(caller_arg, name)
+                                         : NULL;
+    if (value == NULL) {
+        free(name);
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s %s: not set in the environment; use %s=VALUE",
+                         spelling, text, text);
+    }
+    return put_variable(plan, name, value, err);
+}
+
+static int set_text(const char **out, const char *value, const char *what,
+                    const char *spelling, struct gpul_error *err)
+{
+    if (value[0] == '\0')
+        return gpul_fail(err, GPUL_EINVAL, "%s: empty; give %s", spelling,
+                         what);
+    *out = value;
+    return 0;
+}
+
+static int set_roles(struct plan *plan, const char *value, const char *spelling,
+                     struct gpul_error *err)
+{
+    plan->has_roles = true;
+    int rc = gpul_rolemap_parse(&plan->roles, value, err);
+    return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
+}
+
+static int set_rank(struct plan *plan, const char *value, const char *spelling,
+                    struct gpul_error *err)
+{
+    plan->has_rank = true;
+    int rc = gpul_parse_count(&plan->rank, value, 0, GPUL_RANKS_MAX - 1, err);
+    return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
+}
+
+static void set_switch(struct plan *plan, enum option option)
+{
+    switch (option) {
+    case OPTION_LOCAL:
+        plan->is_local = true;
+        break;
+    case OPTION_JSON:
+        plan->is_json = true;
+        break;
+    case OPTION_VERBOSE:
+        plan->is_verbose = true;
+        break;
+    case OPTION_QUIET:
+        plan->is_quiet = true;
+        break;
+    case OPTION_DRY_RUN:
+        plan->is_dry_run = true;
+        break;
+    case OPTION_EXPLAIN:
+        plan->is_explained = true;
+        break;
+    default: /* label, help and version are judged by their settings */
+        break;
+    }
+}
+
+int cli_value_set(struct plan *plan, enum option option, const char *value,
+                  gpul_getenv_fn caller, void *caller_arg,
+                  struct gpul_error *err)
+{
+    const char *spelling = plan->settings[option].spelling;
+    if (value == NULL) {
+        set_switch(plan, option);
+        return 0;
+    }
+    switch (option) {
+    case OPTION_NODES:
+        return set_nodes(plan, value, spelling, err);
+    case OPTION_PER_NODE:
+        return set_per_node(plan, value, spelling, err);
+    case OPTION_ROLES:
+        return set_roles(plan, value, spelling, err);
+    case OPTION_TIMEOUT:
+        return set_duration(&plan->timeout_ms, value, spelling, err);
+    case OPTION_JOIN_TIMEOUT:
+        return set_duration(&plan->join_timeout_ms, value, spelling, err);
+    case OPTION_GRACE:
+        return set_duration(&plan->grace_ms, value, spelling, err);
+    case OPTION_ENV:
+        return add_variable(plan, value, spelling, caller, caller_arg, err);
+    case OPTION_LOG_DIR:
+        return set_text(&plan->log_dir, value, "a directory", spelling, err);
+    case OPTION_RESULT:
+        return set_text(&plan->result_path, value, "a file", spelling, err);
+    case OPTION_RANK:
+        return set_rank(plan, value, spelling, err);
+    default:
+        return set_word(plan, option, value, spelling, err);
+    }
+}

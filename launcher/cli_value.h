@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One option's text into its field of the plan, and the rules between
+ * options. Parts of cli; pure.
+ */
+#ifndef LAUNCHER_CLI_VALUE_H
+#define LAUNCHER_CLI_VALUE_H
+
+#include "common/error.h"
+#include "common/options.h"
+#include "launcher/plan.h"
+
+/* The option's setting is already in the plan. `caller` looks up the value of
+ * "-x NAME". Errors: GPUL_EINVAL with the spelling of the option in the text,
+ * GPUL_ENOMEM. */
+int cli_value_set(struct plan *plan, enum option option, const char *value,
+                  gpul_getenv_fn caller, void *caller_arg,
+                  struct gpul_error *err);
+
+/* What no single option can know: contradictions, sums and products. May
+ * fill in what follows from the rest (nodes from roles). */
+int cli_rules_apply(struct plan *plan, struct gpul_error *err);
+
+#endif

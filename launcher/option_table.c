@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/option_table.h"
+
+#define PLACES "Where and how many"
+#define BOUNDS "Checks and bounds"
+#define RANKS "Environment of the ranks"
+#define OUTPUT "Output"
+#define LOOKING "Looking without running"
+
+static const struct gpul_option table[] = {
+    [OPTION_LOCAL] = {.name = "local",
+                      .environment = "GPULAUNCH_LOCAL",
+                      .group = PLACES,
+                      .help = "Start the nodes on this machine."},
+    [OPTION_NODES] = {.name = "nodes",
+                      .aliases = "nnodes",
+                      .letter = 'N',
+                      .value = "N",
+                      .environment = "GPULAUNCH_NODES",
+                      .group = PLACES,
+                      .help = "Number of nodes (default 1, or as many as "
+                              "--roles asks for)."},
+    [OPTION_PER_NODE] = {.name = "per-node",
+                         .aliases = "nproc-per-node gpus-per-node "
+                                    "ntasks-per-node",
+                         .value = "K",
+                         .environment = "GPULAUNCH_PER_NODE",
+                         .group = PLACES,
+                         .help = "Ranks on each node: a number, gpu (one per "
+                                 "GPU) or auto (the same, and one where there "
+                                 "is no GPU). Default 1."},
+    [OPTION_ROLES] = {.name = "roles",
+                      .value = "LIST",
+                      .environment = "GPULAUNCH_ROLES",
+                      .group = PLACES,
+                      .help = "TensorFlow roles of the ranks, such as "
+                              "chief=1,worker=3,ps=2,evaluator=1. Default: "
+                              "all are workers."},
+    [OPTION_DEVICES] = {.name = "devices",
+                        .value = "HOW",
+                        .environment = "GPULAUNCH_DEVICES",
+                        .group = PLACES,
+                        .help = "GPUs that a rank sees: leave (all), rank "
+                                "(one each), node (its node's share) or auto "
+                                "(node where nodes share a host, else leave; "
+                                "default)."},
+    [OPTION_SELF_TEST] = {.name = "self-test",
+                          .value = "LEVEL",
+                          .environment = "GPULAUNCH_SELF_TEST",
+                          .group = BOUNDS,
+                          .help = "All-reduce between the nodes before the "
+                                  "command starts: quick (default), full or "
+                                  "off."},
+    [OPTION_TIMEOUT] = {.name = "timeout",
+                        .value = "TIME",
+                        .environment = "GPULAUNCH_TIMEOUT",
+                        .group = BOUNDS,
+                        .help = "End the job after this time with exit code "
+                                "124: 90s, 5m, 2h. Default: none."},
+    [OPTION_JOIN_TIMEOUT] = {.name = "join-timeout",
+                             .value = "TIME",
+                             .environment = "GPULAUNCH_JOIN_TIMEOUT",
+                             .group = BOUNDS,
+                             .help = "Wait this long for all nodes to join. "
+                                     "Default 10m."},
+    [OPTION_GRACE] = {.name = "grace",
+                      .value = "TIME",
+                      .environment = "GPULAUNCH_GRACE",
+                      .group = BOUNDS,
+                      .help = "Time between the signal that stops the ranks "
+                              "and SIGKILL. Default 30s."},
+    [OPTION_ENV] = {.name = "env",
+                    .letter = 'x',
+                    .value = "NAME[=VALUE]",
+                    .environment = "GPULAUNCH_ENV",
+                    .group = RANKS,
+                    .help = "Set a variable for the ranks; wins over every "
+                            "rule of gpulaunch. NAME alone takes the value "
+                            "that gpulaunch itself sees. May be given more "
+                            "than once.",
+                    .repeats = true},
+    [OPTION_TF_CONFIG] = {.name = "tf-config",
+                          .value = "WHEN",
+                          .environment = "GPULAUNCH_TF_CONFIG",
+                          .group = RANKS,
+                          .help = "Set TF_CONFIG: auto (where there is more "
+                                  "than one task; default), always, never, or "
+                                  "file (written to the file that "
+                                  "GPULAUNCH_TF_CONFIG_FILE names)."},
+    [OPTION_TF_EVALUATOR] = {.name = "tf-evaluator",
+                             .value = "WHERE",
+                             .environment = "GPULAUNCH_TF_EVALUATOR",
+                             .group = RANKS,
+                             .help = "The evaluator in TF_CONFIG's cluster: "
+                                     "absent (default) or own (in its own "
+                                     "copy only)."},
+    [OPTION_EMULATE] = {.name = "emulate",
+                        .value = "NAME",
+                        .environment = "GPULAUNCH_EMULATE",
+                        .group = RANKS,
+                        .help = "Give the ranks the variables of another "
+                                "launcher as well: slurm."},
+    [OPTION_LABEL] = {.name = "label",
+                      .letter = 'l',
+                      .environment = "GPULAUNCH_LABEL",
+                      .group = OUTPUT,
+                      .help = "Put [rank] before each line of output "
+                              "(default where there are several ranks)."},
+    [OPTION_NO_LABEL] = {.name = "no-label",
+                         .environment = "GPULAUNCH_NO_LABEL",
+                         .group = OUTPUT,
+                         .help = "Pass the output on byte by byte."},
+    [OPTION_LOG_DIR] = {.name = "log-dir",
+                        .value = "DIR",
+                        .environment = "GPULAUNCH_LOG_DIR",
+                        .group = OUTPUT,
+                        .help = "Keep the output of every rank under this "
+                                "directory. Default: a directory of the "
+                                "user's state, kept after a failure only."},
+    [OPTION_RESULT] = {.name = "result",
+                       .value = "FILE",
+                       .environment = "GPULAUNCH_RESULT",
+                       .group = OUTPUT,
+                       .help = "Write the outcome to this file, as JSON."},
+    [OPTION_JSON] = {.name = "json",
+                     .environment = "GPULAUNCH_JSON",
+                     .group = OUTPUT,
+                     .help = "Write the outcome to standard output, as one "
+                             "JSON object; the ranks' output goes to "
+                             "standard error."},
+    [OPTION_COLOR] = {.name = "color",
+                      .value = "WHEN",
+                      .environment = "GPULAUNCH_COLOR",
+                      .group = OUTPUT,
+                      .help = "auto (default), always or never."},
+    [OPTION_VERBOSE] = {.name = "verbose",
+                        .letter = 'v',
+                        .environment = "GPULAUNCH_VERBOSE",
+                        .group = OUTPUT,
+                        .help = "Say what happens at each step."},
+    [OPTION_QUIET] = {.name = "quiet",
+                      .letter = 'q',
+                      .environment = "GPULAUNCH_QUIET",
+                      .group = OUTPUT,
+                      .help = "Say nothing but errors."},
+    [OPTION_DRY_RUN] = {.name = "dry-run",
+                        .environment = "GPULAUNCH_DRY_RUN",
+                        .group = LOOKING,
+                        .help = "Go through with it up to the start of the "
+                                "ranks, print the plan and each rank's "
+                                "environment, and start nothing."},
+    [OPTION_RANK] = {.name = "rank",
+                     .value = "R",
+                     .environment = "GPULAUNCH_RANK",
+                     .group = LOOKING,
+                     .help = "The rank whose environment gpulaunch env "
+                             "prints."},
+    [OPTION_EXPLAIN] = {.name = "explain",
+                        .environment = "GPULAUNCH_EXPLAIN",
+                        .group = LOOKING,
+                        .help = "run: print each setting and where it came "
+                                "from. env: print the rule behind each "
+                                "variable."},
+    [OPTION_HELP] = {.name = "help",
+                     .letter = 'h',
+                     .group = LOOKING,
+                     .help = "Print this help and leave."},
+    [OPTION_VERSION] = {.name = "version",
+                        .letter = 'V',
+                        .group = LOOKING,
+                        .help = "Print the version and leave."},
+
+/* Flags that users of torchrun, srun and mpirun have in their fingers. */
+#define FOREIGN(name_, aliases_, letter_, value_, hint)                        \
+    {                                                                          \
+        .name = name_, .aliases = aliases_, .letter = letter_,                 \
+        .value = value_, .help = hint, .is_hidden = true, .repeats = true      \
+    }
+#define NODES_HINT                                                             \
+    "not yet: this version starts local nodes only; use --local --nodes N"
+    FOREIGN("hosts", "host", 'H', "LIST", NODES_HINT),
+    FOREIGN("hostfile", "machinefile", 'f', "FILE", NODES_HINT),
+    FOREIGN("nodelist", NULL, 'w', "LIST", NODES_HINT),
+    FOREIGN("partition", NULL, 'p', "NAME", NODES_HINT),
+    FOREIGN("rdzv-endpoint", "rdzv-backend rdzv-id rdzv-conf", 0, "VALUE",
+            "not yet: this version starts local nodes only; leave it out, "
+            "gpulaunch brings its own rendezvous"),
+    FOREIGN("master-addr", "master-port", 0, "VALUE",
+            "leave it out: gpulaunch chooses the address and the port and "
+            "tells every rank"),
+    FOREIGN("node-rank", NULL, 0, "N",
+            "leave it out: gpulaunch starts every node and numbers it"),
+    FOREIGN("standalone", NULL, 0, NULL, "use --local"),
+    FOREIGN("max-restarts", NULL, 0, "N",
+            "not yet: this version does not restart a failed job; leave it "
+            "out"),
+    FOREIGN("module", NULL, 'm', "NAME",
+            "put it into the command: -- python -m MODULE"),
+    FOREIGN("no-python", "run-path", 0, NULL,
+            "leave it out: the command after -- is started as it is"),
+    FOREIGN("tee", "redirects", 0, "WHICH",
+            "leave it out: output is both passed on and kept; see --log-dir"),
+    FOREIGN("monitor-interval", "start-method", 0, "VALUE",
+            "leave it out: gpulaunch has no such setting"),
+    FOREIGN("time", NULL, 't', "TIME", "use --timeout TIME"),
+    FOREIGN("ntasks", "np", 'n', "N",
+            "use --nodes N and --per-node K: there are N x K ranks"),
+    FOREIGN("ppn", NULL, 0, "K", "use --per-node K"),
+    FOREIGN("gpus", "gres gpus-per-task", 'G', "N",
+            "use --per-node gpu, and --devices rank for one GPU per rank"),
+    FOREIGN("cpus-per-task", NULL, 'c', "N",
+            "not yet: this version does not bind ranks to cores; leave it "
+            "out"),
+    FOREIGN("bind-to", "map-by mca", 0, "VALUE",
+            "leave it out: gpulaunch neither binds ranks nor counts slots"),
+    FOREIGN("oversubscribe", "allow-run-as-root", 0, NULL,
+            "leave it out: gpulaunch does not ask for it"),
+};
+
+const struct gpul_option *option_table(size_t *count)
+{
+    *count = sizeof table / sizeof table[0];
+    return table;
+}
+
+const char *option_default(enum option option)
+{
+    static const char *const defaults[OPTION_COUNT] = {
+        [OPTION_NODES] = "1",
+        [OPTION_PER_NODE] = "1",
+        [OPTION_ROLES] = "all workers",
+        [OPTION_DEVICES] = "auto",
+        [OPTION_SELF_TEST] = "quick",
+        [OPTION_TIMEOUT] = "none",
+        [OPTION_JOIN_TIMEOUT] = "10m",
+        [OPTION_GRACE] = "30s",
+        [OPTION_TF_CONFIG] = "auto",
+        [OPTION_TF_EVALUATOR] = "absent",
+        [OPTION_LABEL] = "auto",
+        [OPTION_LOG_DIR] = "the user's state directory",
+        [OPTION_COLOR] = "auto",
+    };
+    return defaults[option];
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one table of options: the parser, the help, the environment names and
+ * the test of the man page all read it. Entries from OPTION_COUNT on are
+ * hidden: flags of other launchers that this version does not have, kept so
+ * that the answer can be a hint; their `help` is that hint.
+ */
+#ifndef LAUNCHER_OPTION_TABLE_H
+#define LAUNCHER_OPTION_TABLE_H
+
+#include <stddef.h>
+
+#include "common/options.h"
+
+enum option {
+    OPTION_LOCAL,
+    OPTION_NODES,
+    OPTION_PER_NODE,
+    OPTION_ROLES,
+    OPTION_DEVICES,
+    OPTION_SELF_TEST,
+    OPTION_TIMEOUT,
+    OPTION_JOIN_TIMEOUT,
+    OPTION_GRACE,
+    OPTION_ENV,
+    OPTION_TF_CONFIG,
+    OPTION_TF_EVALUATOR,
+    OPTION_EMULATE,
+    OPTION_LABEL,
+    OPTION_NO_LABEL,
+    OPTION_LOG_DIR,
+    OPTION_RESULT,
+    OPTION_JSON,
+    OPTION_COLOR,
+    OPTION_VERBOSE,
+    OPTION_QUIET,
+    OPTION_DRY_RUN,
+    OPTION_RANK,
+    OPTION_EXPLAIN,
+    OPTION_HELP,
+    OPTION_VERSION,
+    OPTION_COUNT,
+};
+
+/* What holds when an option is not given, in words; NULL: nothing, off. */
+const char *option_default(enum option option);
+
+/* The whole table; *count includes the hidden entries. */
+const struct gpul_option *option_table(size_t *count);
+
+#endif

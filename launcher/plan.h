@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the user asked for, checked: the outcome of the command line and the
+ * GPULAUNCH_* environment, and all that the rest of the front end goes by.
+ */
+#ifndef LAUNCHER_PLAN_H
+#define LAUNCHER_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/options.h"
+#include "common/rolemap.h"
+#include "launcher/option_table.h"
+
+enum plan_verb {
+    PLAN_RUN = 1,
+    PLAN_ENV = 2,
+    PLAN_HELP = 3,
+    PLAN_VERSION = 4,
+};
+
+enum plan_per_node {
+    PLAN_PER_NODE_COUNT = 0,
+    PLAN_PER_NODE_GPU = 1,  /* one rank per GPU */
+    PLAN_PER_NODE_AUTO = 2, /* the same where there is a GPU, else one */
+};
+
+/* Values of gpul.SelfTest.Level. */
+enum plan_self_test {
+    PLAN_SELF_TEST_OFF = 0,
+    PLAN_SELF_TEST_QUICK = 1,
+    PLAN_SELF_TEST_FULL = 2,
+};
+
+enum plan_choice {
+    PLAN_CHOICE_AUTO = 0,
+    PLAN_CHOICE_YES = 1,
+    PLAN_CHOICE_NO = 2,
+};
+
+/* -x NAME=VALUE. */
+struct plan_variable {
+    char *name; /* owned */
+    const char *value;
+    enum gpul_option_source source;
+};
+
+enum { PLAN_SPELLING_BYTES = 40 };
+
+/* What the user wrote for an option, for --explain and for messages. */
+struct plan_setting {
+    enum gpul_option_source source;     /* NONE: the default holds */
+    char spelling[PLAN_SPELLING_BYTES]; /* "--nnodes", "GPULAUNCH_NODES" */
+    const char *value;                  /* NULL for a switch */
+};
+
+/* Strings are borrowed from the arguments and the environment unless said
+ * otherwise. */
+struct plan {
+    enum plan_verb verb;
+    enum plan_verb help_topic; /* of PLAN_HELP: 0, PLAN_RUN or PLAN_ENV */
+    bool is_local;
+    uint32_t node_count;
+    enum plan_per_node per_node;
+    uint32_t ranks_per_node; /* for PLAN_PER_NODE_COUNT */
+    bool has_roles;
+    struct gpul_rolemap roles;
+    enum plan_self_test self_test;
+    enum plan_choice label;
+    const char *log_dir;     /* NULL: the default place */
+    const char *result_path; /* NULL: none */
+    uint32_t timeout_ms;     /* 0: none */
+    uint32_t join_timeout_ms;
+    uint32_t grace_ms;
+    struct plan_variable *variables; /* owned */
+    size_t variable_count;
+    uint32_t tf_config; /* gpul.Environment.TfConfig */
+    bool has_tf_evaluator;
+    uint32_t devices; /* gpul.Environment.Devices */
+    bool emulates_slurm;
+    bool is_dry_run;
+    bool is_json;
+    bool is_explained;
+    bool is_verbose;
+    bool is_quiet;
+    enum plan_choice color;
+    bool has_rank;
+    uint32_t rank; /* verb env */
+    char *const *command;
+    size_t command_count;
+    struct plan_setting settings[OPTION_COUNT];
+};
+
+/* Free what the plan owns; fine on a zeroed or half-filled plan. */
+void plan_release(struct plan *plan);
+
+/* nodes x ranks per node; 0 while it hangs on the GPUs of the nodes. */
+uint32_t plan_world_size(const struct plan *plan);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/units.h"
+
+enum {
+    NAME_BYTES = 64,
+    DURATION_BYTES = 32,
+    LIVE_BYTES_MAX = 4096,
+};
+
+int status_init(struct status *s, const char *prefix, uint32_t count)
+{
+    *s = (struct status){.phase = STATUS_GATHERING};
+    gpul_hostlist_init(&s->names);
+    s->joined = calloc(count, sizeof *s->joined);
+    if (s->joined == NULL)
+        return GPUL_ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof name, "%s%" PRIu32, prefix, i);
+        if (gpul_hostlist_push(&s->names, name) != 0) {
+            status_release(s);
+            return GPUL_ENOMEM;
+        }
+    }
+    return 0;
+}
+
+void status_release(struct status *s)
+{
+    free(s->joined);
+    s->joined = NULL;
+    gpul_hostlist_release(&s->names);
+}
+
+static void mark(struct status *s, const char *name, bool has_joined)
+{
+    for (size_t i = 0; i < s->names.count; i++) {
+        if (strcmp(s->names.names[i], name) != 0)
+            continue;
+        if (s->joined[i] != has_joined)
+            s->joined_count += has_joined ? 1u : (size_t)-1;
+        s->joined[i] = has_joined;
+        return;
+    }
+}
+
+void status_update(struct status *s, const Gpul__Event *event)
+{
+    switch (event->kind) {
+    case GPUL__EVENT__KIND__NODE_JOINED:
+        mark(s, event->node_name, true);
+        break;
+    case GPUL__EVENT__KIND__NODE_LEFT:
+        mark(s, event->node_name, false);
+        break;
+    case GPUL__EVENT__KIND__ASSIGNED:
+    case GPUL__EVENT__KIND__SELF_TEST_PASSED:
+    case GPUL__EVENT__KIND__RETRYING:
+        s->phase = STATUS_ASSIGNING;
+        break;
+    case GPUL__EVENT__KIND__SELF_TEST_STARTED:
+        s->phase = STATUS_TESTING;
+        break;
+    case GPUL__EVENT__KIND__LAUNCHED:
+        s->phase = STATUS_RUNNING;
+        break;
+    case GPUL__EVENT__KIND__STOPPING:
+        s->phase = STATUS_STOPPING;
+        break;
+    default:
+        break;
+    }
+}
+
+bool status_has_joined(const struct status *s, uint32_t index)
+{
+    return s->joined[index];
+}
+
+/* The missing names, folded: local-[1,3]. */
+static int append_missing(struct gpul_buf *out, const struct status *s)
+{
+    struct gpul_hostlist missing;
+    gpul_hostlist_init(&missing);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s->names.count; i++) {
+        if (!s->joined[i])
+            rc = gpul_hostlist_push(&missing, s->names.names[i]);
+    }
+    if (rc == 0)
+        rc = gpul_hostlist_fold(out, &missing, 0, missing.count);
+    gpul_hostlist_release(&missing);
+    return rc;
+}
+
+static void append_phase(struct gpul_buf *out, const struct status *s)
+{
+    switch (s->phase) {
+    case STATUS_GATHERING:
+        gpul_buf_appendf(out, "%zu/%zu nodes joined", s->joined_count,
+                         s->names.count);
+        if (s->joined_count < s->names.count) {
+            gpul_buf_append_text(out, ", missing ");
+            append_missing(out, s);
+        }
+        break;
+    case STATUS_ASSIGNING:
+        gpul_buf_appendf(out, "%zu nodes: assigning ranks", s->names.count);
+        break;
+    case STATUS_TESTING:
+        gpul_buf_appendf(out, "%zu nodes: self-test (all-reduce)",
+                         s->names.count);
+        break;
+    case STATUS_STOPPING:
+        gpul_buf_append_text(out, "stopping the ranks");
+        break;
+    case STATUS_RUNNING:
+        break;
+    }
+}
+
+int status_live(struct gpul_buf *out, const struct status *s,
+                uint64_t elapsed_ms, size_t width)
+{
+    if (s->phase == STATUS_RUNNING)
+        return 0;
+    char time[DURATION_BYTES];
+    gpul_format_duration(time, elapsed_ms);
+    struct gpul_buf line;
+    gpul_buf_init(&line, LIVE_BYTES_MAX);
+    gpul_buf_appendf(&line, "[%s] ", time);
+    append_phase(&line, s);
+    size_t n = line.used < width ? line.used : width;
+    int rc = gpul_buf_append(out, line.data, n);
+    if (rc == 0 && n < line.used && n > 3)
+        memcpy(out->data + out->used - 3, "...", 3);
+    gpul_buf_release(&line);
+    return rc;
+}
+
+bool status_is_detail(const Gpul__Event *event)
+{
+    switch (event->kind) {
+    case GPUL__EVENT__KIND__NODE_LEFT:
+    case GPUL__EVENT__KIND__NODE_REFUSED:
+    case GPUL__EVENT__KIND__WAITING:
+    case GPUL__EVENT__KIND__SELF_TEST_PASSED:
+    case GPUL__EVENT__KIND__STOPPING:
+    case GPUL__EVENT__KIND__RETRYING:
+    case GPUL__EVENT__KIND__NOTICE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void append_members(struct gpul_buf *out, const Gpul__Event *event)
+{
+    for (size_t i = 0; i < event->n_members; i++) {
+        const Gpul__Member *m = event->members[i];
+        gpul_buf_appendf(out, "%s%s (host %s, %s): node rank %" PRIu32,
+                         i > 0 ? "\n" : "", m->node_name, m->hostname,
+                         m->address, m->node_rank);
+        if (m->rank_count == 1)
+            gpul_buf_appendf(out, ", rank %" PRIu32, m->first_rank);
+        else
+            gpul_buf_appendf(out, ", ranks %" PRIu32 "-%" PRIu32, m->first_rank,
+                             m->first_rank + m->rank_count - 1);
+    }
+}
+
+int status_sentence(struct gpul_buf *out, const Gpul__Event *event)
+{
+    const char *text = event->text;
+    switch (event->kind) {
+    case GPUL__EVENT__KIND__NODE_JOINED:
+        return gpul_buf_appendf(
+            out, "%s joined (host %s), %" PRIu32 "/%" PRIu32, event->node_name,
+            event->hostname, event->have, event->need);
+    case GPUL__EVENT__KIND__NODE_LEFT:
+        return gpul_buf_appendf(out, "%s left: %s", event->node_name, text);
+    case GPUL__EVENT__KIND__NODE_REFUSED:
+        return gpul_buf_appendf(out, "refused %s: %s", event->node_name, text);
+    case GPUL__EVENT__KIND__WAITING:
+        return gpul_buf_appendf(
+            out, "waiting, %" PRIu32 "/%" PRIu32 " here; missing: %s",
+            event->have, event->need, text);
+    case GPUL__EVENT__KIND__ASSIGNED:
+        append_members(out, event);
+        return out->is_failed ? GPUL_ELIMIT : 0;
+    case GPUL__EVENT__KIND__SELF_TEST_STARTED:
+        return gpul_buf_append_text(out, "self-test started");
+    case GPUL__EVENT__KIND__SELF_TEST_PASSED:
+        return gpul_buf_append_text(out, "self-test passed");
+    case GPUL__EVENT__KIND__SELF_TEST_SKIPPED:
+        return gpul_buf_appendf(out, "self-test skipped: %s", text);
+    case GPUL__EVENT__KIND__LAUNCHED:
+        return gpul_buf_append_text(out, "ranks started");
+    case GPUL__EVENT__KIND__STOPPING:
+        return gpul_buf_appendf(out, "stopping: %s", text);
+    case GPUL__EVENT__KIND__RETRYING:
+        return gpul_buf_appendf(out, "starting once more: %s", text);
+    case GPUL__EVENT__KIND__NOTICE:
+        return gpul_buf_appendf(out, "note: %s", text);
+    default: /* RANK_EXITED has its words in the text */
+        return gpul_buf_append_text(out, text);
+    }
+}

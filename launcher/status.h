@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is known of the launch while it is under way, and its words: one line
+ * that a terminal shows and redraws, and one sentence per event. Pure.
+ */
+#ifndef LAUNCHER_STATUS_H
+#define LAUNCHER_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/hostlist.h"
+#include "gpulaunch.pb-c.h"
+
+enum status_phase {
+    STATUS_GATHERING = 1,
+    STATUS_ASSIGNING = 2,
+    STATUS_TESTING = 3,
+    STATUS_RUNNING = 4, /* nothing is shown: the ranks have the terminal */
+    STATUS_STOPPING = 5,
+};
+
+struct status {
+    enum status_phase phase;
+    struct gpul_hostlist names; /* the expected nodes, in order */
+    bool *joined;               /* by index in names */
+    size_t joined_count;
+};
+
+/* Nodes are named <prefix>0 .. <prefix>count-1. Errors: GPUL_ENOMEM. */
+int status_init(struct status *s, const char *prefix, uint32_t count);
+void status_release(struct status *s);
+
+/* Take an event in. Unknown names change nothing. */
+void status_update(struct status *s, const Gpul__Event *event);
+
+bool status_has_joined(const struct status *s, uint32_t index);
+
+/* Append the live line, at most `width` columns and without newline;
+ * nothing in a phase that has none. */
+int status_live(struct gpul_buf *out, const struct status *s,
+                uint64_t elapsed_ms, size_t width);
+
+/* Append the sentence of an event, with newlines between several; nothing
+ * where the event needs no words. The self-test's table is not part of it. */
+int status_sentence(struct gpul_buf *out, const Gpul__Event *event);
+
+/* Is the sentence only for --verbose? */
+bool status_is_detail(const Gpul__Event *event);
+
+#endif

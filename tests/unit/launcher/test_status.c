@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "launcher/status.h"
+
+static char names[4][16] = {"local-0", "local-1", "local-2", "other"};
+static char host[] = "box";
+
+static Gpul__Event event(Gpul__Event__Kind kind, char *node, char *text)
+{
+    Gpul__Event e = GPUL__EVENT__INIT;
+    e.kind = kind;
+    if (node != NULL)
+        e.node_name = node;
+    e.hostname = host;
+    if (text != NULL)
+        e.text = text;
+    e.have = 2;
+    e.need = 4;
+    return e;
+}
+
+static void update(struct status *s, Gpul__Event__Kind kind, char *node)
+{
+    Gpul__Event e = event(kind, node, NULL);
+    status_update(s, &e);
+}
+
+static void check_live(const struct status *s, size_t width,
+                       const char *expected)
+{
+    struct gpul_buf out;
+    gpul_buf_init(&out, 4096);
+    assert_int_equal(status_live(&out, s, 1200, width), 0);
+    assert_string_equal(gpul_buf_text(&out), expected);
+    gpul_buf_release(&out);
+}
+
+/* The live line tells who is missing, then what is going on, then nothing. */
+static void test_live(void **state)
+{
+    (void)state;
+    struct status s;
+    assert_int_equal(status_init(&s, "local-", 3), 0);
+    check_live(&s, 80, "[1.2 s] 0/3 nodes joined, missing local-[0-2]");
+    update(&s, GPUL__EVENT__KIND__NODE_JOINED, names[1]);
+    update(&s, GPUL__EVENT__KIND__NODE_JOINED, names[1]);
+    update(&s, GPUL__EVENT__KIND__NODE_JOINED, names[3]);
+    assert_true(status_has_joined(&s, 1));
+    assert_false(status_has_joined(&s, 0));
+    check_live(&s, 80, "[1.2 s] 1/3 nodes joined, missing local-[0,2]");
+    check_live(&s, 40, "[1.2 s] 1/3 nodes joined, missing loc...");
+    update(&s, GPUL__EVENT__KIND__NODE_LEFT, names[1]);
+    check_live(&s, 80, "[1.2 s] 0/3 nodes joined, missing local-[0-2]");
+    for (size_t i = 0; i < 3; i++)
+        update(&s, GPUL__EVENT__KIND__NODE_JOINED, names[i]);
+    check_live(&s, 80, "[1.2 s] 3/3 nodes joined");
+    update(&s, GPUL__EVENT__KIND__ASSIGNED, NULL);
+    check_live(&s, 80, "[1.2 s] 3 nodes: assigning ranks");
+    update(&s, GPUL__EVENT__KIND__SELF_TEST_STARTED, NULL);
+    check_live(&s, 80, "[1.2 s] 3 nodes: self-test (all-reduce)");
+    update(&s, GPUL__EVENT__KIND__SELF_TEST_PASSED, NULL);
+    update(&s, GPUL__EVENT__KIND__LAUNCHED, NULL);
+    check_live(&s, 80, "");
+    update(&s, GPUL__EVENT__KIND__NOTICE, NULL);
+    check_live(&s, 80, "");
+    update(&s, GPUL__EVENT__KIND__STOPPING, NULL);
+    check_live(&s, 80, "[1.2 s] stopping the ranks");
+    status_release(&s);
+}
+
+/* Each event has its sentence, and is either for all or for -v. */
+static void test_sentences(void **state)
+{
+    (void)state;
+    static char missing[] = "local-[2-3]";
+    static char why[] = "because";
+    static const struct {
+        Gpul__Event__Kind kind;
+        char *text;
+        const char *expected;
+        int is_detail;
+    } cases[] = {
+        {GPUL__EVENT__KIND__NODE_JOINED, NULL, "local-0 joined (host box), 2/4",
+         1},
+        {GPUL__EVENT__KIND__NODE_LEFT, why, "local-0 left: because", 0},
+        {GPUL__EVENT__KIND__NODE_REFUSED, why, "refused local-0: because", 0},
+        {GPUL__EVENT__KIND__WAITING, missing,
+         "waiting, 2/4 here; missing: local-[2-3]", 0},
+        {GPUL__EVENT__KIND__SELF_TEST_STARTED, NULL, "self-test started", 1},
+        {GPUL__EVENT__KIND__SELF_TEST_PASSED, NULL, "self-test passed", 0},
+        {GPUL__EVENT__KIND__SELF_TEST_SKIPPED, why,
+         "self-test skipped: because", 1},
+        {GPUL__EVENT__KIND__LAUNCHED, NULL, "ranks started", 1},
+        {GPUL__EVENT__KIND__RANK_EXITED, why, "because", 1},
+        {GPUL__EVENT__KIND__STOPPING, why, "stopping: because", 0},
+        {GPUL__EVENT__KIND__RETRYING, why, "starting once more: because", 0},
+        {GPUL__EVENT__KIND__NOTICE, why, "note: because", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Gpul__Event e = event(cases[i].kind, names[0], cases[i].text);
+        struct gpul_buf out;
+        gpul_buf_init(&out, 4096);
+        assert_int_equal(status_sentence(&out, &e), 0);
+        assert_string_equal(gpul_buf_text(&out), cases[i].expected);
+        assert_int_equal(status_is_detail(&e), cases[i].is_detail);
+        gpul_buf_release(&out);
+    }
+}
+
+/* Members are listed with their ranks, one a line. */
+static void test_members(void **state)
+{
+    (void)state;
+    static char address[] = "127.0.0.1";
+    Gpul__Member one = GPUL__MEMBER__INIT;
+    Gpul__Member two = GPUL__MEMBER__INIT;
+    one.node_name = names[0];
+    two.node_name = names[1];
+    one.hostname = two.hostname = host;
+    one.address = two.address = address;
+    one.rank_count = 4;
+    two.node_rank = 1;
+    two.first_rank = 4;
+    two.rank_count = 1;
+    Gpul__Member *members[] = {&one, &two};
+    Gpul__Event e = event(GPUL__EVENT__KIND__ASSIGNED, NULL, NULL);
+    e.members = members;
+    e.n_members = 2;
+    struct gpul_buf out;
+    gpul_buf_init(&out, 4096);
+    assert_int_equal(status_sentence(&out, &e), 0);
+    assert_string_equal(gpul_buf_text(&out),
+                        "local-0 (host box, 127.0.0.1): node rank 0, ranks "
+                        "0-3\n"
+                        "local-1 (host box, 127.0.0.1): node rank 1, rank 4");
+    assert_true(status_is_detail(&e));
+    gpul_buf_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_live),
+        cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_members),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
