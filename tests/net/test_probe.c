@@ -356,19 +356,21 @@ static void test_probe_dies(void **state)
 static void test_agent_goes(void **state)
 {
     (void)state;
-    struct child children[2];
+    struct child children[3];
     child_start(&children[0], NULL, NULL); /* before ProbeStart */
     child_close(&children[0]);
     assert_exits_with(&children[0], 125);
 
-    start_ring(children, 2, 0, NULL); /* before ProbeConnect */
+    start_ring(children, 3, 0, NULL); /* before ProbeConnect */
     child_close(&children[0]);
     assert_exits_with(&children[0], 125);
 
-    /* connected to a neighbour that listens and does no more */
-    send_connect(&children[1], children[1].port, PATIENCE_MS);
+    /* waiting for a neighbour that listens and does no more */
+    send_connect(&children[1], children[2].port, PATIENCE_MS);
     child_close(&children[1]);
     assert_exits_with(&children[1], 125);
+    child_close(&children[2]);
+    assert_exits_with(&children[2], 125);
 }
 
 /* An agent in between: it starts a probe by probe_main's rules and dies. The
