@@ -7,16 +7,16 @@
  *
  * Source of the five: JAX's jax/_src/clusters/slurm_cluster.py.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/buf.h"
-#include "common/hostlist.h"
 #include "worker/env_plan.h"
 #include "worker/env_rules.h"
+#include "worker/put.h"
 
-/* One string of the environment, less the name. */
-enum { NODE_LIST_BYTES_MAX = 128 * 1024 - (int)sizeof("SLURM_STEP_NODELIST=") };
+/* What Linux allows for one string, NUL included, less the name. */
+enum {
+    NODE_LIST_BYTES_MAX = 128 * 1024 - (int)sizeof("SLURM_STEP_NODELIST=") + 1,
+};
 
 static void keep_copies(struct env_plan *p)
 {
@@ -30,35 +30,26 @@ static void keep_copies(struct env_plan *p)
     }
 }
 
-static int fold_nodes(struct gpul_buf *out, const struct env_world *w)
-{
-    struct gpul_hostlist nodes;
-    gpul_hostlist_init(&nodes);
-    int rc = 0;
-    for (uint32_t i = 0; rc == 0 && i < w->node_count; i++) {
-        rc = gpul_hostlist_push(&nodes, w->addresses[i]);
-    }
-    if (rc == 0) {
-        rc = gpul_hostlist_fold(out, &nodes, 0, nodes.count);
-    }
-    gpul_hostlist_release(&nodes);
-    return rc;
-}
-
+/* "10.0.0.1,10.0.0.2": JAX and Lightning look for the first, rank 0's. */
 static const char *node_list(struct env_plan *p)
 {
-    struct gpul_buf b;
-    gpul_buf_init(&b, NODE_LIST_BYTES_MAX);
-    int rc = fold_nodes(&b, &p->in->world);
-    const char *text = rc == 0 ? gpul_buf_text(&b) : NULL;
-    if (text == NULL) {
-        env_plan_fail(p, rc == 0 ? GPUL_ELIMIT : rc,
-                      "--emulate=slurm: the list of %u nodes does not fit into "
-                      "one variable",
-                      p->in->world.node_count);
+    const struct env_world *w = &p->in->world;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < w->node_count; i++) {
+        bytes += strlen(w->addresses[i]) + 1;
     }
-    text = env_plan_format(p, "%s", text == NULL ? "" : text);
-    gpul_buf_release(&b);
+    if (bytes > NODE_LIST_BYTES_MAX) {
+        env_plan_fail(p, GPUL_ELIMIT,
+                      "--emulate=slurm: the list of %u nodes takes %zu bytes, "
+                      "over the %d that Linux allows for one variable",
+                      w->node_count, bytes, NODE_LIST_BYTES_MAX);
+    }
+    char *text = env_plan_alloc(p, bytes);
+    char *out = text;
+    for (uint32_t i = 0; text != NULL && i < w->node_count; i++) {
+        out = put_text(out, i > 0 ? "," : "");
+        out = put_text(out, w->addresses[i]);
+    }
     return text;
 }
 
