@@ -181,8 +181,11 @@ static int unpack(struct decoded *block, const uint8_t *bytes, size_t n,
     if ((int)frame->body_case != type) {
         return gpul_fail(err, GPUL_EPROTO, "\"%s\" has a second body", name);
     }
-    int rc = gpul_body_check(gpul_body_rule((uint32_t)type),
+    int rc = gpul_unknown_check(&frame->base, err);
+    if (rc == 0) {
+        rc = gpul_body_check(gpul_body_rule((uint32_t)type),
                              (const ProtobufCMessage *)frame->hello, err);
+    }
     if (rc != 0) {
         return gpul_wrap(err, rc, "%s", name);
     }

@@ -150,6 +150,18 @@ static int check_list(const struct gpul_field_rule *rule,
     return rc;
 }
 
+/* protobuf-c takes a field number 0 when it is not in its shortest form,
+ * and writes it in a form that it does not take. */
+int gpul_unknown_check(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    for (unsigned i = 0; i < message->n_unknown_fields; i++) {
+        if (message->unknown_fields[i].tag == 0) {
+            return gpul_fail(err, GPUL_EPROTO, "has a field of number 0");
+        }
+    }
+    return 0;
+}
+
 int gpul_body_check(const struct gpul_body_rule *rule,
                     const ProtobufCMessage *message, struct gpul_error *err)
 {
@@ -166,5 +178,6 @@ int gpul_body_check(const struct gpul_body_rule *rule,
             return gpul_wrap(err, rc, "%s", field_rule->name);
         }
     }
-    return rule->check == NULL ? 0 : rule->check(message, err);
+    int rc = gpul_unknown_check(message, err);
+    return rc != 0 || rule->check == NULL ? rc : rule->check(message, err);
 }

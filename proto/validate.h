@@ -48,6 +48,10 @@ struct gpul_body_rule {
 /* `type` is the field number of the body in Frame; NULL if unknown. */
 const struct gpul_body_rule *gpul_body_rule(uint32_t type);
 
+/* Fields that a newer version may have added are kept and passed on; is any
+ * of them none that a schema could have? Returns 0 or GPUL_EPROTO. */
+int gpul_unknown_check(const ProtobufCMessage *message, struct gpul_error *err);
+
 /* Returns 0, or GPUL_EPROTO with "field: what is wrong with it". */
 int gpul_body_check(const struct gpul_body_rule *rule,
                     const ProtobufCMessage *message, struct gpul_error *err);

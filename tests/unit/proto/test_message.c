@@ -222,6 +222,19 @@ static void test_unknown_field(void **state)
     gpul_message_release(frame);
 }
 
+/* Field number 0 exists in no schema. protobuf-c takes it when it is written
+ * in two bytes and could not read what it writes itself; found by fuzzing. */
+static void test_field_zero(void **state)
+{
+    (void)state;
+    uint8_t inner[] = {0x22, 3, 0x80, 0, 1};
+    assert_refused(inner, sizeof(inner), GPUL_PEER_NODE, GPUL_EPROTO,
+                   "heartbeat: has a field of number 0");
+    uint8_t outer[] = {0x22, 0, 0x80, 0, 1};
+    assert_refused(outer, sizeof(outer), GPUL_PEER_NODE, GPUL_EPROTO,
+                   "heartbeat: has a field of number 0");
+}
+
 /* What cannot be sent leaves the buffer as it was, and says why. */
 static void test_encode_failures(void **state)
 {
@@ -318,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_first_key),
         cmocka_unit_test(test_second_body),
         cmocka_unit_test(test_unknown_field),
+        cmocka_unit_test(test_field_zero),
         cmocka_unit_test(test_encode_failures),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_no_memory),
