@@ -10,6 +10,7 @@
 #include "common/hostport.h"
 #include "worker/env_plan.h"
 #include "worker/env_rules.h"
+#include "worker/put.h"
 
 /* "host:port" with brackets for IPv6: JAX splits at the last colon. */
 static const char *coordinator(struct env_plan *p)
@@ -27,13 +28,41 @@ static const char *coordinator(struct env_plan *p)
     return text;
 }
 
+/* The rank's equal part of what is visible, by index: "4,5". */
+static char *put_devices(char *out, const struct env_plan *p,
+                         uint32_t local_rank)
+{
+    uint32_t share = p->visible_count / p->rank_count;
+    for (uint32_t i = 0; i < share; i++) {
+        out = put_text(out, i > 0 ? "," : "");
+        out = put_u32(out, local_rank * share + i);
+    }
+    return out;
+}
+
+/* Without a list a process takes all that it sees, which is wrong for the
+ * second on a node; and where JAX detects Slurm, it takes the one device of
+ * its local rank, which is wrong for a process that has several. */
 static void add_devices(struct env_plan *p)
 {
+    const char *name = "JAX_LOCAL_DEVICE_IDS";
     const char *rule = "JAX: the devices of this process";
     if (p->rank_devices != NULL) {
-        env_claim_value(p, "JAX_LOCAL_DEVICE_IDS", rule, "0");
-    } else if (p->rank_count > 1 && p->visible_count == p->rank_count) {
-        env_claim_each(p, "JAX_LOCAL_DEVICE_IDS", rule, env_put_local_rank);
+        env_claim_value(p, name, rule, "0");
+        return;
+    }
+    bool is_even =
+        p->visible_count > 0 && p->visible_count % p->rank_count == 0;
+    if (is_even && (p->rank_count > 1 || p->in->emulates_slurm)) {
+        env_claim(p,
+                  (struct env_claim){
+                      .name = name,
+                      .rule = rule,
+                      .put = put_devices,
+                      .bytes_max = (size_t)(p->visible_count / p->rank_count) *
+                                   (PUT_U32_BYTES_MAX + 1),
+                      .strength = ENV_IDENTITY,
+                  });
     }
 }
 

@@ -461,6 +461,32 @@ static void test_user_refusals(void **state)
     env_fixture_release(&f);
 }
 
+/* Threads: the cores of the host over all its ranks, at least one. */
+static void test_threads(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t cores;
+        uint32_t host_ranks;
+        const char *threads;
+    } rows[] = {
+        {16, 2, "8"}, {16, 3, "5"}, {2, 8, "1"},    {1, 2, "1"},
+        {0, 2, "1"},  {16, 0, "8"}, {128, 16, "8"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct env_fixture f;
+        env_fixture_init(&f, 1, 2);
+        f.in.node.cores = rows[i].cores;
+        f.in.node.host_rank_count = rows[i].host_ranks;
+        struct env_case c;
+        env_case_init(&c, &f, 1);
+        assert_string_equal(env_case_value(&c, "OMP_NUM_THREADS"),
+                            rows[i].threads);
+        env_case_release(&c);
+        env_fixture_release(&f);
+    }
+}
+
 /* No variable that binds threads to cores or fixes NCCL's root is ours. */
 static void test_never_set(void **state)
 {
@@ -496,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bounds_that_hold),
         cmocka_unit_test(test_user_refusals),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_never_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

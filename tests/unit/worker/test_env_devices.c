@@ -65,7 +65,8 @@ static void test_policies(void **state)
         {ENV_DEVICES_AUTO, NULL, 0, 1, 0, 2, 0, NULL, NULL, ""},
         {ENV_DEVICES_AUTO, plain, 8, 1, 0, 1, 0, NULL, NULL, ""},
         {ENV_DEVICES_AUTO, plain, 8, 1, 0, 8, 3, NULL, "3", ""},
-        {ENV_DEVICES_AUTO, plain, 8, 1, 0, 4, 3, NULL, NULL, ""},
+        {ENV_DEVICES_AUTO, plain, 8, 1, 0, 4, 3, NULL, "6,7", ""},
+        {ENV_DEVICES_AUTO, plain, 8, 1, 0, 3, 2, NULL, NULL, ""},
         /* auto: several nodes share where it is even */
         {ENV_DEVICES_AUTO, NULL, 0, 4, 2, 1, 0, NULL, NULL, ""},
         {ENV_DEVICES_AUTO, plain, 8, 4, 0, 1, 0, "0,1", NULL, ""},
@@ -104,6 +105,24 @@ static void test_policies(void **state)
         env_case_release(&c);
         env_fixture_release(&f);
     }
+}
+
+/* Where JAX takes us for Slurm it would use one device a process: the list of
+ * a single process on a node names all it has. */
+static void test_emulation(void **state)
+{
+    (void)state;
+    static const struct row row = {
+        ENV_DEVICES_AUTO, plain, 8, 2, 1, 1, 0, NULL, NULL, NULL};
+    struct env_fixture f;
+    row_input(&row, &f);
+    f.in.emulates_slurm = true;
+    struct env_case c;
+    env_case_init(&c, &f, 0);
+    assert_string_equal(env_case_value(&c, "CUDA_VISIBLE_DEVICES"), "4,5,6,7");
+    assert_string_equal(env_case_value(&c, "JAX_LOCAL_DEVICE_IDS"), "0,1,2,3");
+    env_case_release(&c);
+    env_fixture_release(&f);
 }
 
 /* Where a policy would leave ranks or nodes unequal, it is refused. */
@@ -193,6 +212,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_emulation),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unequal_nodes),
         cmocka_unit_test(test_inherited_and_user),
