@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/agent.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/limits.h"
+#include "worker/agent_internal.h"
+
+/* Waits between tries to connect: doubled from the first to the last, and
+ * drawn between half and the whole of it, so that many agents spread out. */
+enum { RETRY_FIRST_MS = 50, RETRY_LAST_MS = 5000 };
+/* After SIGKILL, processes and output get this long before the agent gives
+ * them up: half of what the coordinator allows. */
+enum { GIVE_UP_MS = GPUL_DRAIN_DEADLINE_MS / 2 };
+
+int agent_create(struct agent **out, const struct agent_config *config,
+                 uint64_t now_ms, struct gpul_error *err)
+{
+    struct agent *a = calloc(1, sizeof(*a));
+    *out = a;
+    if (a == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "agent");
+    }
+    a->config = *config;
+    a->state = AGENT_CONNECTING;
+    gpul_rng_init(&a->rng, config->instance);
+    a->retry_at_ms = now_ms;
+    a->join_deadline_ms = now_ms + config->join_timeout_ms;
+    a->beat_at_ms = AGENT_NEVER;
+    a->lease_deadline_ms = AGENT_NEVER;
+    a->probe_deadline_ms = AGENT_NEVER;
+    a->kill_at_ms = AGENT_NEVER;
+    a->abandon_at_ms = AGENT_NEVER;
+    a->discard_at_ms = AGENT_NEVER;
+    world_init(&a->world);
+    gpul_buf_init(&a->probe_result,
+                  GPUL_FRAME_BYTES_MAX + GPUL_FRAME_PREFIX_BYTES);
+    return 0;
+}
+
+void agent_destroy(struct agent *a)
+{
+    if (a == NULL) {
+        return;
+    }
+    if (a->job != NULL) {
+        gpul__job__free_unpacked(a->job, NULL);
+    }
+    if (a->assign != NULL) {
+        gpul__assign__free_unpacked(a->assign, NULL);
+    }
+    world_release(&a->world);
+    gpul_buf_release(&a->probe_result);
+    agent_forget_unclean(a);
+    free(a);
+}
+
+void agent_actions_init(struct agent_actions *actions)
+{
+    actions->count = 0;
+    gpul_buf_init(&actions->arena, GPUL_SEND_QUEUE_BYTES_MAX);
+}
+
+void agent_actions_release(struct agent_actions *actions)
+{
+    actions->count = 0;
+    gpul_buf_release(&actions->arena);
+}
+
+enum agent_state agent_state(const struct agent *a)
+{
+    return a->state;
+}
+
+const Gpul__Job *agent_job(const struct agent *a)
+{
+    return a->job;
+}
+
+const Gpul__Assign *agent_assign(const struct agent *a)
+{
+    return a->assign;
+}
+
+const struct world *agent_world(const struct agent *a)
+{
+    return world_is_complete(&a->world) ? &a->world : NULL;
+}
+
+uint32_t agent_generation(const struct agent *a)
+{
+    return a->generation;
+}
+
+uint32_t agent_attempt(const struct agent *a)
+{
+    return a->attempt;
+}
+
+void agent_stamp(const struct agent *a, Gpul__Frame *frame)
+{
+    frame->epoch = a->epoch;
+    frame->generation = a->generation;
+}
+
+uint32_t agent_grace_ms(const struct agent *a)
+{
+    return a->job != NULL ? a->job->grace_ms : 0;
+}
+
+/* ---- actions ------------------------------------------------------------ */
+
+struct agent_action *agent_emit(struct agent *a, enum agent_action_type type)
+{
+    struct agent_actions *actions = a->actions;
+    assert(actions->count < AGENT_ACTIONS_MAX);
+    struct agent_action *action = &actions->items[actions->count++];
+    *action = (struct agent_action){.type = type};
+    return action;
+}
+
+void agent_emit_bytes(struct agent *a, enum agent_action_type type,
+                      size_t offset)
+{
+    struct agent_actions *actions = a->actions;
+    struct agent_action *last =
+        actions->count > 0 ? &actions->items[actions->count - 1] : NULL;
+    if (last == NULL || last->type != type || type != AGENT_SEND) {
+        last = agent_emit(a, type);
+        last->offset = offset;
+    }
+    last->n = actions->arena.used - last->offset;
+}
+
+void agent_send(struct agent *a, enum agent_action_type type,
+                Gpul__Frame *frame)
+{
+    if (type == AGENT_SEND && !a->is_connected) {
+        return;
+    }
+    size_t offset = a->actions->arena.used;
+    agent_stamp(a, frame);
+    if (gpul_message_encode(&a->actions->arena, frame, NULL) != 0) {
+        a->has_failed = true;
+        return;
+    }
+    agent_emit_bytes(a, type, offset);
+}
+
+static bool is_busy(const struct agent *a)
+{
+    return a->has_probe || a->has_ranks || a->has_output;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void agent_stop(struct agent *a, int signal, uint32_t grace_ms)
+{
+    if (!is_busy(a)) {
+        return;
+    }
+    a->state = AGENT_STOPPING;
+    if (a->has_probe) {
+        agent_emit(a, AGENT_KILL_PROBE);
+        a->probe_deadline_ms = AGENT_NEVER;
+        a->abandon_at_ms = earlier(a->abandon_at_ms, a->now_ms + GIVE_UP_MS);
+    }
+    if (!a->has_ranks) {
+        return;
+    }
+    if (signal == SIGKILL) {
+        grace_ms = 0;
+    }
+    if (a->abandon_at_ms != AGENT_NEVER && a->kill_at_ms == AGENT_NEVER) {
+        return; /* killed already */
+    }
+    a->kill_at_ms = earlier(a->kill_at_ms, a->now_ms + grace_ms);
+    a->abandon_at_ms = a->kill_at_ms + GIVE_UP_MS;
+    if (grace_ms == 0) {
+        a->kill_at_ms = AGENT_NEVER;
+        agent_emit(a, AGENT_KILL_RANKS);
+    } else {
+        agent_emit(a, AGENT_STOP_RANKS)->signal = signal;
+    }
+}
+
+void agent_discard_after(struct agent *a, uint32_t grace_ms)
+{
+    if (a->has_output) {
+        a->discard_at_ms =
+            earlier(a->discard_at_ms, a->now_ms + grace_ms + GIVE_UP_MS);
+    }
+}
+
+void agent_leave(struct agent *a, int exit_code, const char *format, ...)
+{
+    if (a->is_leaving) {
+        return;
+    }
+    a->is_leaving = true;
+    a->exit_code = exit_code;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(a->exit_text, sizeof(a->exit_text), format, args);
+    va_end(args);
+}
+
+void agent_lost(struct agent *a, const char *why)
+{
+    agent_leave(a, AGENT_EXIT_LOST, "lost the coordinator at %s: %s",
+                a->config.coordinator, why);
+    agent_emit(a, AGENT_DISCONNECT);
+    a->is_connected = false;
+    a->beat_at_ms = AGENT_NEVER;
+    a->lease_deadline_ms = AGENT_NEVER;
+    a->discard_at_ms = AGENT_NEVER;
+    if (a->has_output) {
+        agent_emit(a, AGENT_DISCARD_OUTPUT);
+    }
+    agent_stop(a, SIGTERM, agent_grace_ms(a));
+}
+
+/* ---- connecting --------------------------------------------------------- */
+
+static void retry_later(struct agent *a, const char *why)
+{
+    uint64_t wait = RETRY_FIRST_MS;
+    for (uint32_t i = 0; i < a->tries && wait < RETRY_LAST_MS; i++) {
+        wait *= 2;
+    }
+    wait = earlier(wait, RETRY_LAST_MS);
+    a->tries++;
+    a->retry_at_ms =
+        a->now_ms + wait / 2 + gpul_rng_below(&a->rng, wait / 2 + 1);
+    a->state = AGENT_CONNECTING;
+    snprintf(a->last_error, sizeof(a->last_error), "%s", why);
+}
+
+static void on_connected(struct agent *a, const char *address)
+{
+    if (a->state != AGENT_CONNECTING) {
+        return;
+    }
+    a->state = AGENT_HELLO;
+    a->is_connected = true;
+    Gpul__Facts facts = *a->config.facts;
+    facts.address = agent_text(address);
+    Gpul__Hello hello;
+    gpul__hello__init(&hello);
+    hello.protocol_min = GPUL_PROTOCOL_MIN;
+    hello.protocol_max = GPUL_PROTOCOL;
+    hello.version = agent_text(a->config.version);
+    hello.job_id = agent_text(a->config.job_id);
+    hello.node_name = agent_text(a->config.node_name);
+    hello.instance = a->config.instance;
+    hello.facts = &facts;
+    Gpul__Frame frame;
+    gpul__frame__init(&frame);
+    frame.body_case = GPUL__FRAME__BODY_HELLO;
+    frame.hello = &hello;
+    agent_send(a, AGENT_SEND, &frame);
+}
+
+static void on_lost(struct agent *a, const char *why)
+{
+    if (a->state == AGENT_HELLO || a->state == AGENT_CONNECTING) {
+        a->is_connected = false;
+        retry_later(a, why);
+    } else if (a->is_connected) {
+        agent_lost(a, why);
+    }
+}
+
+static void check_join_deadline(struct agent *a)
+{
+    if (a->state == AGENT_HELLO) {
+        agent_leave(a, AGENT_EXIT_DEADLINE,
+                    "connected to the coordinator at %s, but it did not answer "
+                    "within %u s",
+                    a->config.coordinator, a->config.join_timeout_ms / 1000);
+    } else if (a->state == AGENT_CONNECTING) {
+        agent_leave(a, AGENT_EXIT_DEADLINE,
+                    "no connection to the coordinator at %s within %u s: %s",
+                    a->config.coordinator, a->config.join_timeout_ms / 1000,
+                    a->last_error[0] != 0 ? a->last_error : "no answer");
+    }
+}
+
+static void send_idle(struct agent *a)
+{
+    Gpul__Idle idle;
+    gpul__idle__init(&idle);
+    idle.unclean = a->unclean;
+    idle.n_unclean = a->unclean_count;
+    Gpul__Frame frame;
+    gpul__frame__init(&frame);
+    frame.body_case = GPUL__FRAME__BODY_IDLE;
+    frame.idle = &idle;
+    agent_send(a, AGENT_SEND, &frame);
+    agent_forget_unclean(a);
+}
+
+/* A request from outside, or the system going down. The second one means it:
+ * no more grace. */
+static void on_signal(struct agent *a, int signal)
+{
+    bool is_second = a->is_leaving;
+    agent_leave(a, AGENT_EXIT_SIGNALED + signal, "stopped by signal %d",
+                signal);
+    agent_stop(a, signal, is_second ? 0 : agent_grace_ms(a));
+    agent_discard_after(a, agent_grace_ms(a));
+}
+
+/* ---- time --------------------------------------------------------------- */
+
+static bool is_due(const struct agent *a, uint64_t *deadline_ms)
+{
+    if (*deadline_ms > a->now_ms) {
+        return false;
+    }
+    *deadline_ms = AGENT_NEVER;
+    return true;
+}
+
+static void beat(struct agent *a)
+{
+    Gpul__Heartbeat heartbeat;
+    gpul__heartbeat__init(&heartbeat);
+    heartbeat.sequence = ++a->sequence;
+    Gpul__Frame frame;
+    gpul__frame__init(&frame);
+    frame.body_case = GPUL__FRAME__BODY_HEARTBEAT;
+    frame.heartbeat = &heartbeat;
+    agent_send(a, AGENT_SEND, &frame);
+    a->beat_at_ms = a->now_ms + a->heartbeat_ms;
+}
+
+static void check_connection(struct agent *a)
+{
+    if (is_due(a, &a->join_deadline_ms)) {
+        check_join_deadline(a);
+    }
+    if (is_due(a, &a->retry_at_ms) && !a->is_leaving) {
+        agent_emit(a, AGENT_CONNECT);
+    }
+    if (is_due(a, &a->beat_at_ms)) {
+        beat(a);
+    }
+    if (is_due(a, &a->lease_deadline_ms)) {
+        char why[64];
+        snprintf(why, sizeof(why), "no answer for %u s", a->lease_ms / 1000);
+        agent_lost(a, why);
+    }
+}
+
+static void check_processes(struct agent *a)
+{
+    if (is_due(a, &a->probe_deadline_ms)) {
+        a->has_probe_overrun = true;
+        a->abandon_at_ms = a->now_ms + GIVE_UP_MS;
+        agent_emit(a, AGENT_KILL_PROBE);
+    }
+    if (is_due(a, &a->kill_at_ms)) {
+        agent_emit(a, AGENT_KILL_RANKS);
+    }
+    if (is_due(a, &a->abandon_at_ms)) {
+        agent_emit(a, AGENT_ABANDON);
+    }
+    if (is_due(a, &a->discard_at_ms) && a->has_output) {
+        agent_emit(a, AGENT_DISCARD_OUTPUT);
+    }
+}
+
+uint64_t agent_next_deadline_ms(const struct agent *a)
+{
+    const uint64_t all[] = {
+        a->join_deadline_ms,  a->retry_at_ms,       a->beat_at_ms,
+        a->lease_deadline_ms, a->probe_deadline_ms, a->kill_at_ms,
+        a->abandon_at_ms,     a->discard_at_ms,
+    };
+    uint64_t next = AGENT_NEVER;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        next = earlier(next, all[i]);
+    }
+    return a->state == AGENT_LEAVING ? AGENT_NEVER : next;
+}
+
+/* ---- the step ----------------------------------------------------------- */
+
+/* After each event: what has nothing alive any more moves on. */
+static void settle(struct agent *a)
+{
+    if (is_busy(a)) {
+        return;
+    }
+    if (a->state == AGENT_STOPPING) {
+        a->discard_at_ms = AGENT_NEVER;
+        a->state = AGENT_MEMBER;
+        send_idle(a);
+    }
+    if (a->is_leaving) {
+        a->state = AGENT_LEAVING;
+        if (a->removes_logs) {
+            agent_emit(a, AGENT_REMOVE_LOGS);
+        }
+        struct agent_action *leave = agent_emit(a, AGENT_LEAVE);
+        leave->exit_code = a->exit_code;
+        leave->text = a->exit_text[0] != 0 ? a->exit_text : NULL;
+    }
+}
+
+static void handle(struct agent *a, const struct agent_event *event)
+{
+    switch (event->type) {
+    case AGENT_EVENT_TICK:
+        check_connection(a);
+        check_processes(a);
+        break;
+    case AGENT_EVENT_CONNECTED:
+        on_connected(a, event->text);
+        break;
+    case AGENT_EVENT_LOST:
+        on_lost(a, event->text);
+        break;
+    case AGENT_EVENT_MESSAGE:
+        agent_receive(a, event->frame);
+        break;
+    case AGENT_EVENT_SIGNAL:
+        on_signal(a, event->signal);
+        break;
+    default:
+        agent_observe(a, event);
+    }
+}
+
+int agent_step(struct agent *a, const struct agent_event *event,
+               struct agent_actions *actions, struct gpul_error *err)
+{
+    actions->count = 0;
+    gpul_buf_clear(&actions->arena);
+    if (a->state == AGENT_LEAVING) {
+        return 0;
+    }
+    a->now_ms = event->now_ms;
+    a->actions = actions;
+    handle(a, event);
+    settle(a);
+    a->actions = NULL;
+    if (a->has_failed) {
+        return gpul_fail(err, GPUL_ENOMEM, "agent: out of memory");
+    }
+    return 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The agent: what one node does, as a state machine. Events in, actions out;
+ * it never waits, reads a clock or sends. docs/protocol.md, "Agent states",
+ * tells the story; worker/client.h is the edge that feeds it.
+ *
+ *   CONNECTING -> HELLO -> MEMBER <-> ASSIGNED <-> PROBING
+ *                            ^           |            |
+ *                            |        RUNNING         |
+ *                            |           v            |
+ *                            +------- STOPPING <------+
+ *   any state -> (STOPPING ->) LEAVING
+ *
+ * Ranks that end by themselves pass through STOPPING too: there what they
+ * left behind is stopped, and the output is sent before Idle.
+ */
+#ifndef WORKER_AGENT_H
+#define WORKER_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/error.h"
+#include "proto/message.h"
+#include "worker/world.h"
+
+/* Exit codes of the worker. */
+enum agent_exit {
+    AGENT_EXIT_OK = 0,
+    AGENT_EXIT_DEADLINE = 40,  /* never became a member in time */
+    AGENT_EXIT_LOST = 75,      /* the coordinator went away */
+    AGENT_EXIT_FAILED = 125,   /* refused, or a fault of our own */
+    AGENT_EXIT_SIGNALED = 128, /* plus the number of the signal */
+};
+
+enum agent_state {
+    AGENT_CONNECTING = 1,
+    AGENT_HELLO = 2,
+    AGENT_MEMBER = 3,
+    AGENT_ASSIGNED = 4,
+    AGENT_PROBING = 5,
+    AGENT_RUNNING = 6,
+    AGENT_STOPPING = 7,
+    AGENT_LEAVING = 8,
+};
+
+/* Everything pointed to is borrowed and must outlive the agent. */
+struct agent_config {
+    const char *job_id;
+    const char *node_name;
+    const char *version;
+    const char *coordinator; /* "address:port", for messages */
+    uint64_t instance;       /* random; also seeds the jitter of the retries */
+    uint32_t join_timeout_ms;
+    const Gpul__Facts *facts; /* `address` is filled in from CONNECTED */
+};
+
+enum agent_event_type {
+    AGENT_EVENT_TICK = 1,            /* a deadline came, or nothing at all */
+    AGENT_EVENT_CONNECTED = 2,       /* text: our end's address */
+    AGENT_EVENT_LOST = 3,            /* text: why; connect failures too */
+    AGENT_EVENT_MESSAGE = 4,         /* frame */
+    AGENT_EVENT_PORTS = 5,           /* port_base, or text: why there is none */
+    AGENT_EVENT_PROBE_LISTENING = 6, /* text: address; port_base */
+    AGENT_EVENT_PROBE_RESULT = 7,    /* frame */
+    AGENT_EVENT_PROBE_ENDED = 8,     /* text: how it ended, or did not start */
+    AGENT_EVENT_RANKS_ENDED = 9,     /* exits */
+    AGENT_EVENT_ALL_GONE = 10,       /* no rank, no descendant; or `unclean` */
+    AGENT_EVENT_OUTPUT_DRAINED = 11, /* nothing of it is left here */
+    AGENT_EVENT_SIGNAL = 12,         /* signal: someone wants us out */
+    AGENT_EVENT_ENV_REPORTED = 13,   /* or text: why it cannot be built */
+};
+
+/* All pointers are borrowed for the call; those that an event does not use
+ * may be NULL. */
+struct agent_event {
+    enum agent_event_type type;
+    uint64_t now_ms;
+    const char *text;
+    const Gpul__Frame *frame;
+    uint16_t port_base;
+    int signal;
+    Gpul__Exit **exits;
+    size_t exit_count;
+    char **unclean; /* ALL_GONE, PROBE_ENDED: "pid name" of what is left */
+    size_t unclean_count;
+};
+
+enum agent_action_type {
+    AGENT_CONNECT = 1,       /* dial; answered by CONNECTED or LOST */
+    AGENT_SEND = 2,          /* bytes of the arena */
+    AGENT_LEASE_PORTS = 3,   /* agent_assign(); answered by PORTS */
+    AGENT_START_PROBE = 4,   /* and send it bytes of the arena; answered by
+                                PROBE_LISTENING, _RESULT, always _ENDED */
+    AGENT_CONNECT_PROBE = 5, /* send it bytes of the arena */
+    AGENT_KILL_PROBE = 6,    /* answered by PROBE_ENDED */
+    AGENT_START_RANKS = 7,   /* exec failures come as RANKS_ENDED */
+    AGENT_REPORT_ENV = 8,    /* answered by ENV_REPORTED */
+    AGENT_STOP_RANKS = 9,    /* signal them and what they left behind */
+    AGENT_KILL_RANKS = 10,   /* SIGKILL, now and whatever turns up later */
+    AGENT_ABANDON = 11,      /* wait no more for what was killed: PROBE_ENDED or
+                                ALL_GONE with it as unclean */
+    AGENT_CREDIT = 12,       /* bytes: the front end has written so many */
+    AGENT_DISCARD_OUTPUT = 13, /* to the console; log files go on */
+    AGENT_REMOVE_LOGS = 14,
+    AGENT_DISCONNECT = 15, /* close what is open, without a LOST */
+    AGENT_LEAVE = 16,      /* exit_code, text (NULL: nothing to say) */
+};
+
+struct agent_action {
+    enum agent_action_type type;
+    size_t offset; /* of the bytes in the arena: whole frames */
+    size_t n;
+    int signal;
+    uint64_t bytes;
+    int exit_code;
+    const char *text;
+};
+
+enum { AGENT_ACTIONS_MAX = 16 };
+
+/* What the caller must do, in order. Valid until the next step. */
+struct agent_actions {
+    struct agent_action items[AGENT_ACTIONS_MAX];
+    size_t count;
+    struct gpul_buf arena;
+};
+
+/* Opaque. */
+struct agent;
+
+/* The first TICK starts it. Errors: GPUL_ENOMEM. */
+int agent_create(struct agent **out, const struct agent_config *config,
+                 uint64_t now_ms, struct gpul_error *err);
+void agent_destroy(struct agent *a);
+
+void agent_actions_init(struct agent_actions *actions);
+void agent_actions_release(struct agent_actions *actions);
+
+/* Take one event. No peer and no order of events can make it fail but for
+ * want of memory: GPUL_ENOMEM, after which only destroy is allowed. */
+int agent_step(struct agent *a, const struct agent_event *event,
+               struct agent_actions *actions, struct gpul_error *err);
+
+/* When the next TICK is wanted; UINT64_MAX: none. */
+uint64_t agent_next_deadline_ms(const struct agent *a);
+
+enum agent_state agent_state(const struct agent *a);
+
+/* What the edge needs to carry out an action; each NULL until it is known. */
+const Gpul__Job *agent_job(const struct agent *a);
+const Gpul__Assign *agent_assign(const struct agent *a);
+const struct world *agent_world(const struct agent *a);
+uint32_t agent_generation(const struct agent *a);
+/* Launch.attempt of the running ranks: names their log folder. */
+uint32_t agent_attempt(const struct agent *a);
+
+/* Stamp a frame that the edge makes itself (Output, EnvReport, Notice). */
+void agent_stamp(const struct agent *a, Gpul__Frame *frame);
+
+#endif
