@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A coordinator in the hands of a test: it starts the real gpulaunch-worker,
+ * sends what the test says, and waits, with a bound, for what must come.
+ * Heartbeats are acknowledged, output is collected and credited meanwhile.
+ */
+#ifndef TESTS_LIB_DESK_H
+#define TESTS_LIB_DESK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/buf.h"
+#include "proto/frame.h"
+#include "proto/message.h"
+
+enum {
+    DESK_EPOCH = 3,
+    DESK_RANKS = 2,
+    DESK_PATIENCE_MS = 20000,
+    DESK_OUTPUT_MAX = 1 << 20, /* kept of each stream; all is counted */
+};
+
+struct desk {
+    int listener;
+    int fd; /* connection to the worker, -1 */
+    uint16_t port;
+    pid_t worker;     /* 0: waited for */
+    int worker_error; /* reading end of the worker's stderr */
+    struct gpul_deframer in;
+    uint32_t generation;
+    char log_dir[128]; /* a new folder each; the job's is below it */
+    uint32_t world_size;
+    uint16_t port_base;
+    bool gives_credit;
+    bool acknowledges; /* heartbeats */
+    /* What came from the ranks. */
+    struct gpul_buf streams[2]; /* first DESK_OUTPUT_MAX of stdout, stderr */
+    uint64_t output_bytes;
+    uint64_t output_hash; /* FNV-1a of all stdout */
+    uint64_t uncredited;
+    struct gpul_buf notices; /* one a line */
+};
+
+/* Listen, start a worker, let it connect. */
+void desk_open(struct desk *d);
+
+/* The worker must end with this code; its stderr into `text` if not NULL
+ * (512 bytes). Removes everything. */
+void desk_close(struct desk *d, int exit_code, char *text);
+
+/* Send one frame, stamped. */
+void desk_send(struct desk *d, Gpul__Frame *frame);
+
+/* The next frame that is neither heartbeat nor output nor notice: it must be
+ * of this kind. The caller releases it. */
+Gpul__Frame *desk_expect(struct desk *d, Gpul__Frame__BodyCase kind);
+
+/* Take in what comes until `is_done` says so, failing at the bound. */
+void desk_until(struct desk *d, bool (*is_done)(const struct desk *d));
+
+/* Hello, Welcome, Job (this command, through sh -c unless argv is given),
+ * Assign, Ready, Roster: the worker then is ASSIGNED. */
+void desk_prepare(struct desk *d, uint32_t ranks, const char *script);
+void desk_prepare_command(struct desk *d, uint32_t ranks, int argc,
+                          const char *const *argv);
+
+/* Change the Job before it is sent; NULL: as it is. */
+extern void (*desk_edit_job)(Gpul__Job *job);
+
+/* A new generation: Assign, Ready, Roster. */
+void desk_assign(struct desk *d, uint32_t ranks);
+
+void desk_launch(struct desk *d, uint32_t attempt);
+void desk_stop(struct desk *d, int signal, uint32_t grace_ms);
+void desk_finish(struct desk *d, bool keeps_logs);
+void desk_credit(struct desk *d, uint64_t bytes);
+
+/* Text that a rank has written so far. */
+const char *desk_output(struct desk *d, int stream);
+
+#endif

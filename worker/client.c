@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <uv.h>
+
+#include "common/clock.h"
+#include "proto/limits.h"
+#include "proto/transport.h"
+#include "worker/agent.h"
+#include "worker/descendants.h"
+#include "worker/eventqueue.h"
+#include "worker/facts.h"
+#include "worker/ports.h"
+#include "worker/prober.h"
+#include "worker/workload.h"
+
+/* How long the last words may take on their way out. */
+enum { FLUSH_MS = 2000 };
+
+/* What wakes the loop beside descriptors and time. */
+static const int watched_signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+enum { WATCHED_SIGNALS = sizeof(watched_signals) / sizeof(int) };
+
+struct client {
+    uv_loop_t loop;
+    uv_timer_t timer;
+    uv_signal_t signals[WATCHED_SIGNALS];
+    const struct client_config *config;
+    char coordinator[GPUL_HOST_BYTES + 8]; /* host:port, for messages */
+    struct agent *agent;
+    struct agent_actions actions;
+    struct gpul_transport *transport; /* NULL: none */
+    struct facts facts;
+    struct ports_lease lease;
+    struct prober prober;
+    struct workload *workload;
+    struct eventqueue queue;
+    bool is_pumping;
+    bool has_left;
+    int exit_code;
+    char *text;
+};
+
+static void step(struct client *c, struct agent_event *event);
+static void pump(struct client *c);
+
+static struct waiting_event *post(struct client *c, enum agent_event_type type,
+                                  const char *text)
+{
+    return eventqueue_put(&c->queue, type, text);
+}
+
+/* ---- the connection ----------------------------------------------------- */
+
+static void on_connected(void *arg)
+{
+    struct client *c = arg;
+    char address[GPUL_ADDRESS_BYTES_MAX + 1];
+    gpul_transport_local_address(c->transport, address, NULL);
+    post(c, AGENT_EVENT_CONNECTED, address);
+    pump(c);
+}
+
+static void on_message(void *arg, const Gpul__Frame *frame)
+{
+    struct client *c = arg;
+    struct agent_event event = {.type = AGENT_EVENT_MESSAGE, .frame = frame};
+    step(c, &event);
+    pump(c);
+}
+
+static void on_closed(void *arg, const struct gpul_error *why)
+{
+    struct client *c = arg;
+    c->transport = NULL;
+    if (why != NULL && !c->has_left) {
+        post(c, AGENT_EVENT_LOST, why->text);
+        pump(c);
+    }
+}
+
+static void dial(struct client *c)
+{
+    static const struct gpul_transport_handlers handlers = {
+        .on_connected = on_connected,
+        .on_message = on_message,
+        .on_closed = on_closed,
+    };
+    struct gpul_error err;
+    if (gpul_transport_connect(&c->transport, &c->loop,
+                               c->config->coordinator.host,
+                               c->config->coordinator.port,
+                               GPUL_PEER_COORDINATOR, &handlers, c, &err)) {
+        c->transport = NULL;
+        post(c, AGENT_EVENT_LOST, err.text);
+    }
+}
+
+static void disconnect(struct client *c)
+{
+    if (c->transport != NULL) {
+        gpul_transport_close(c->transport, FLUSH_MS);
+    }
+}
+
+/* ---- ports and the probe ------------------------------------------------ */
+
+static void lease_ports(struct client *c)
+{
+    const Gpul__Assign *assign = agent_assign(c->agent);
+    const struct ports_request request = {
+        .job_id = c->config->job_id,
+        .node_name = c->config->node_name,
+        .port_count = assign->rank_count + GPUL_EXTRA_PORTS,
+        .avoid_ports = assign->avoid_ports,
+        .avoid_count = assign->n_avoid_ports,
+    };
+    struct gpul_error err = {0};
+    ports_release(&c->lease);
+    int rc = ports_lease(&c->lease, &request, &err);
+    post(c, AGENT_EVENT_PORTS, err.text)->port_base = c->lease.first_port;
+    if (rc == 0 && c->lease.is_ephemeral) {
+        workload_notice(c->workload,
+                        "no ports are free outside the kernel's ephemeral "
+                        "range (net.ipv4.ip_local_port_range), so another "
+                        "program's connection may take one of the job's ports");
+    }
+}
+
+static void on_probe_message(void *arg, const Gpul__Frame *frame)
+{
+    struct client *c = arg;
+    struct agent_event event = {.frame = frame};
+    if (frame->body_case == GPUL__FRAME__BODY_PROBE_LISTENING) {
+        event.type = AGENT_EVENT_PROBE_LISTENING;
+        event.text = frame->probe_listening->address;
+        event.port_base = (uint16_t)frame->probe_listening->port;
+    } else {
+        event.type = AGENT_EVENT_PROBE_RESULT;
+    }
+    step(c, &event);
+    pump(c);
+}
+
+static void on_probe_ended(void *arg, const char *how, bool is_abandoned)
+{
+    struct client *c = arg;
+    post(c, AGENT_EVENT_PROBE_ENDED, how)->is_unclean = is_abandoned;
+    pump(c);
+}
+
+static void start_probe(struct client *c, const struct agent_action *action)
+{
+    struct gpul_error err;
+    if (prober_start(&c->prober, c->actions.arena.data + action->offset,
+                     action->n, &err) != 0) {
+        post(c, AGENT_EVENT_PROBE_ENDED, err.text);
+    }
+}
+
+/* ---- the ranks ---------------------------------------------------------- */
+
+static void on_frame(void *arg, Gpul__Frame *frame)
+{
+    struct client *c = arg;
+    if (c->transport != NULL) {
+        agent_stamp(c->agent, frame);
+        gpul_transport_send(c->transport, frame, NULL);
+    }
+}
+
+static void on_exits(void *arg)
+{
+    post(arg, AGENT_EVENT_RANKS_ENDED, NULL);
+}
+
+static void on_gone(void *arg)
+{
+    post(arg, AGENT_EVENT_ALL_GONE, NULL);
+}
+
+static void on_drained(void *arg)
+{
+    struct client *c = arg;
+    post(c, AGENT_EVENT_OUTPUT_DRAINED, NULL);
+    pump(c);
+}
+
+static void leave(struct client *c, int exit_code, const char *text);
+
+static void start_ranks(struct client *c)
+{
+    struct gpul_error err;
+    if (workload_start(c->workload, c->agent, gpul_clock_ms(), &err) != 0) {
+        leave(c, AGENT_EXIT_FAILED, err.text);
+    }
+}
+
+static void report_env(struct client *c)
+{
+    struct gpul_error err = {0};
+    workload_report(c->workload, c->agent, &err);
+    post(c, AGENT_EVENT_ENV_REPORTED, err.text);
+}
+
+/* ---- the way out -------------------------------------------------------- */
+
+/* Without memory nothing is left to be done in order; then the ranks die
+ * with this process. */
+static void leave(struct client *c, int exit_code, const char *text)
+{
+    if (c->has_left) {
+        return;
+    }
+    c->has_left = true;
+    c->exit_code = exit_code;
+    snprintf(c->text, CLIENT_TEXT_BYTES, "%s", text != NULL ? text : "");
+    uv_close((uv_handle_t *)&c->timer, NULL);
+    for (size_t i = 0; i < WATCHED_SIGNALS; i++) {
+        uv_close((uv_handle_t *)&c->signals[i], NULL);
+    }
+    prober_kill(&c->prober);
+    workload_destroy(c->workload);
+    c->workload = NULL;
+    disconnect(c);
+}
+
+/* ---- actions ------------------------------------------------------------ */
+
+static void send_bytes(struct client *c, const struct agent_action *action)
+{
+    if (c->transport != NULL) {
+        gpul_transport_send_bytes(c->transport,
+                                  c->actions.arena.data + action->offset,
+                                  action->n, NULL);
+    }
+}
+
+static void apply(struct client *c, const struct agent_action *action)
+{
+    switch (action->type) {
+    case AGENT_CONNECT:
+        dial(c);
+        break;
+    case AGENT_SEND:
+        send_bytes(c, action);
+        break;
+    case AGENT_LEASE_PORTS:
+        lease_ports(c);
+        break;
+    case AGENT_START_PROBE:
+        start_probe(c, action);
+        break;
+    case AGENT_CONNECT_PROBE:
+        prober_send(&c->prober, c->actions.arena.data + action->offset,
+                    action->n);
+        break;
+    case AGENT_KILL_PROBE:
+        prober_kill(&c->prober);
+        break;
+    case AGENT_START_RANKS:
+        start_ranks(c);
+        break;
+    case AGENT_REPORT_ENV:
+        report_env(c);
+        break;
+    case AGENT_STOP_RANKS:
+        workload_stop(c->workload, action->signal);
+        break;
+    case AGENT_KILL_RANKS:
+        workload_stop(c->workload, SIGKILL);
+        break;
+    case AGENT_ABANDON:
+        prober_abandon(&c->prober);
+        workload_abandon(c->workload);
+        break;
+    case AGENT_CREDIT:
+        workload_credit(c->workload, action->bytes);
+        break;
+    case AGENT_DISCARD_OUTPUT:
+        workload_discard_output(c->workload);
+        break;
+    case AGENT_REMOVE_LOGS:
+        workload_remove_logs(c->workload);
+        break;
+    case AGENT_DISCONNECT:
+        disconnect(c);
+        break;
+    case AGENT_LEAVE:
+        leave(c, action->exit_code, action->text);
+        break;
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct client *c = timer->data;
+    post(c, AGENT_EVENT_TICK, NULL);
+    pump(c);
+}
+
+static void arm_timer(struct client *c)
+{
+    uint64_t at = agent_next_deadline_ms(c->agent);
+    uint64_t now = gpul_clock_ms();
+    if (at == UINT64_MAX) {
+        uv_timer_stop(&c->timer);
+        return;
+    }
+    uv_update_time(&c->loop); /* its clock stands still within a turn */
+    uv_timer_start(&c->timer, on_timer, at > now ? at - now : 0, 0);
+}
+
+static void step(struct client *c, struct agent_event *event)
+{
+    struct gpul_error err;
+    if (c->has_left) {
+        return;
+    }
+    event->now_ms = gpul_clock_ms();
+    int rc = agent_step(c->agent, event, &c->actions, &err);
+    bool was_pumping = c->is_pumping;
+    c->is_pumping = true;
+    for (size_t i = 0; rc == 0 && i < c->actions.count; i++) {
+        apply(c, &c->actions.items[i]);
+    }
+    c->is_pumping = was_pumping;
+    if (rc != 0) {
+        leave(c, AGENT_EXIT_FAILED, err.text);
+    }
+}
+
+/* Events come up while actions are applied; they wait until that is done, as
+ * actions are good until the next step only. */
+static void pump(struct client *c)
+{
+    if (c->is_pumping) {
+        return;
+    }
+    struct waiting_event w;
+    while (!c->has_left && eventqueue_take(&c->queue, &w)) {
+        struct agent_event event = {
+            .type = w.type,
+            .text = w.text[0] != 0 ? w.text : NULL,
+            .port_base = w.port_base,
+            .signal = w.signal,
+        };
+        if (w.type == AGENT_EVENT_RANKS_ENDED) {
+            event.exit_count = workload_take_exits(c->workload, &event.exits);
+        } else if (w.type == AGENT_EVENT_ALL_GONE) {
+            event.unclean_count = workload_unclean(c->workload, &event.unclean);
+        }
+        char *text = w.text;
+        if (w.is_unclean) {
+            event.unclean = &text;
+            event.unclean_count = 1;
+        }
+        step(c, &event);
+    }
+    if (!c->has_left) {
+        arm_timer(c);
+    }
+}
+
+/* ---- signals ------------------------------------------------------------ */
+
+static void reap_children(struct client *c)
+{
+    int status;
+    pid_t pid;
+    uint64_t now_ms = gpul_clock_ms();
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (!prober_reap(&c->prober, pid, status)) {
+            workload_reap(c->workload, pid, status, now_ms);
+        }
+    }
+    workload_settle(c->workload);
+    pump(c);
+}
+
+static void on_signal(uv_signal_t *handle, int signal)
+{
+    struct client *c = handle->data;
+    if (signal == SIGCHLD) {
+        reap_children(c);
+        return;
+    }
+    post(c, AGENT_EVENT_SIGNAL, NULL)->signal = signal;
+    pump(c);
+}
+
+/* ---- setting up --------------------------------------------------------- */
+
+static int watch(struct client *c, struct gpul_error *err)
+{
+    int rc = uv_timer_init(&c->loop, &c->timer);
+    c->timer.data = c;
+    for (size_t i = 0; i < WATCHED_SIGNALS; i++) {
+        uv_signal_init(&c->loop, &c->signals[i]);
+        c->signals[i].data = c;
+        if (rc == 0) {
+            rc = uv_signal_start(&c->signals[i], on_signal, watched_signals[i]);
+        }
+    }
+    return rc == 0 ? 0
+                   : gpul_fail(err, GPUL_ESYS, "watching signals: %s",
+                               uv_strerror(rc));
+}
+
+static int make_agent(struct client *c, struct gpul_error *err)
+{
+    snprintf(c->coordinator, sizeof(c->coordinator), "%s:%u",
+             c->config->coordinator.host, c->config->coordinator.port);
+    struct agent_config config = {
+        .job_id = c->config->job_id,
+        .node_name = c->config->node_name,
+        .version = GPULAUNCH_VERSION,
+        .coordinator = c->coordinator,
+        .join_timeout_ms = c->config->join_timeout_ms,
+        .facts = &c->facts.message,
+    };
+    if (getrandom(&config.instance, sizeof(config.instance), 0) < 0) {
+        return gpul_fail_errno(err, errno, "random numbers");
+    }
+    return agent_create(&c->agent, &config, gpul_clock_ms(), err);
+}
+
+static int set_up(struct client *c, struct gpul_error *err)
+{
+    static const struct workload_handlers workload_handlers = {
+        .on_frame = on_frame,
+        .on_exits = on_exits,
+        .on_gone = on_gone,
+        .on_drained = on_drained,
+    };
+    static const struct prober_handlers prober_handlers = {
+        .on_message = on_probe_message,
+        .on_ended = on_probe_ended,
+    };
+    int rc = facts_read(&c->facts, "", getenv("CUDA_VISIBLE_DEVICES"), err);
+    if (rc == 0) {
+        rc = make_agent(c, err);
+    }
+    if (rc == 0) {
+        rc = workload_create(&c->workload, &c->loop, &c->facts,
+                             c->config->node_name, &workload_handlers, c, err);
+    }
+    prober_init(&c->prober, &c->loop, &prober_handlers, c);
+    int watching = watch(c, err);
+    return rc != 0 ? rc : watching;
+}
+
+static void tear_down(struct client *c)
+{
+    agent_destroy(c->agent);
+    agent_actions_release(&c->actions);
+    facts_release(&c->facts);
+    ports_release(&c->lease);
+    uv_loop_close(&c->loop);
+    free(c);
+}
+
+int client_run(const struct client_config *config, char *text)
+{
+    struct client *c = calloc(1, sizeof(*c));
+    if (c == NULL || uv_loop_init(&c->loop) != 0) {
+        snprintf(text, CLIENT_TEXT_BYTES, "cannot set up an event loop");
+        free(c);
+        return AGENT_EXIT_FAILED;
+    }
+    c->config = config;
+    c->text = text;
+    agent_actions_init(&c->actions);
+    descendants_adopt();
+    struct gpul_error err;
+    if (set_up(c, &err) == 0) {
+        post(c, AGENT_EVENT_TICK, NULL);
+        pump(c);
+    } else {
+        leave(c, AGENT_EXIT_FAILED, err.text);
+    }
+    uv_run(&c->loop, UV_RUN_DEFAULT);
+    int exit_code = c->exit_code;
+    tear_down(c);
+    return exit_code;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A rank's environment as EnvReport frames, cut so that each stays within
+ * GPUL_ENV_REPORT_BYTES_MAX. Pure.
+ */
+#ifndef WORKER_ENVREPORT_H
+#define WORKER_ENVREPORT_H
+
+#include "common/error.h"
+#include "proto/message.h"
+#include "worker/env.h"
+
+/* Takes one unstamped frame, borrowed for the call. */
+typedef void (*envreport_fn)(void *arg, Gpul__Frame *frame);
+
+/* Call `on_frame` for each frame, in order; the last one is marked. Errors:
+ * GPUL_ENOMEM. */
+int envreport_make(const struct env *env, uint32_t rank, envreport_fn on_frame,
+                   void *arg, struct gpul_error *err);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpulaunch-worker: the agent of a node, or the probe that an agent starts.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/buf.h"
+#include "common/hostport.h"
+#include "common/options.h"
+#include "common/units.h"
+#include "proto/limits.h"
+#include "proto/text.h"
+#include "worker/agent.h"
+#include "worker/client.h"
+#include "worker/probe.h"
+
+enum { JOIN_TIMEOUT_MS = 600000, HELP_BYTES_MAX = 64 << 10 };
+
+enum option { CONNECT, JOB, NAME, JOIN_TIMEOUT, HELP, VERSION };
+
+static const struct gpul_option table[] = {
+    [CONNECT] = {.name = "connect",
+                 .value = "ADDR:PORT",
+                 .group = "Options",
+                 .help = "Where the coordinator listens: a literal address."},
+    [JOB] = {.name = "job",
+             .value = "ID",
+             .group = "Options",
+             .help = "The job to take part in."},
+    [NAME] = {.name = "name",
+              .value = "NODE",
+              .group = "Options",
+              .help = "Name of this node, unique within the job."},
+    [JOIN_TIMEOUT] = {.name = "join-timeout",
+                      .value = "SECONDS",
+                      .group = "Options",
+                      .help = "Give up if the coordinator has not let this "
+                              "node in by then (default 600)."},
+    [HELP] = {.name = "help",
+              .letter = 'h',
+              .group = "Options",
+              .help = "Show this help."},
+    [VERSION] = {.name = "version",
+                 .letter = 'V',
+                 .group = "Options",
+                 .help = "Show the version."},
+};
+
+struct arguments {
+    struct client_config config;
+    bool has_coordinator;
+    bool wants_help;
+    bool wants_version;
+};
+
+static int check_name(const char *what, const char *value, size_t bytes_max,
+                      struct gpul_error *err)
+{
+    if (value[0] == 0 || strlen(value) > bytes_max ||
+        !gpul_text_is_valid(value, GPUL_TEXT_NAME)) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: not 1 to %zu printable characters without spaces",
+                         what, bytes_max);
+    }
+    return 0;
+}
+
+static int on_option(void *arg, size_t index, const char *value,
+                     const char *spelling, enum gpul_option_source source,
+                     struct gpul_error *err)
+{
+    struct arguments *a = arg;
+    (void)source;
+    int rc = 0;
+    switch ((enum option)index) {
+    case CONNECT:
+        rc = gpul_hostport_parse(&a->config.coordinator, value, err);
+        a->has_coordinator = true;
+        break;
+    case JOB:
+        a->config.job_id = value;
+        return check_name(spelling, value, GPUL_JOB_ID_BYTES_MAX, err);
+    case NAME:
+        a->config.node_name = value;
+        return check_name(spelling, value, GPUL_NAME_BYTES_MAX, err);
+    case JOIN_TIMEOUT:
+        rc = gpul_parse_duration_ms(&a->config.join_timeout_ms, value, err);
+        break;
+    case HELP:
+        a->wants_help = true;
+        break;
+    case VERSION:
+        a->wants_version = true;
+        break;
+    }
+    return rc != 0 ? gpul_wrap(err, rc, "%s", spelling) : 0;
+}
+
+static const struct gpul_options options = {
+    .table = table,
+    .count = sizeof(table) / sizeof(table[0]),
+    .on_value = on_option,
+};
+
+static int show_help(void)
+{
+    struct gpul_buf help;
+    gpul_buf_init(&help, HELP_BYTES_MAX);
+    gpul_buf_append_text(
+        &help, "Usage: gpulaunch-worker --connect ADDR:PORT --job ID --name "
+               "NODE\n\n"
+               "The agent of one node of a job. gpulaunch starts it; it is not "
+               "meant to be\nstarted by hand.\n\n");
+    gpul_options_help(&help, &options);
+    const char *text = gpul_buf_text(&help);
+    int rc = text == NULL || fputs(text, stdout) < 0 || fflush(stdout) != 0;
+    gpul_buf_release(&help);
+    return rc == 0 ? AGENT_EXIT_OK : AGENT_EXIT_FAILED;
+}
+
+static int complain(const char *text)
+{
+    fprintf(stderr, "gpulaunch-worker: %s\n", text);
+    return AGENT_EXIT_FAILED;
+}
+
+static int parse(struct arguments *a, int argc, char *argv[],
+                 struct gpul_error *err)
+{
+    struct gpul_options o = options;
+    o.arg = a;
+    int rest;
+    bool has_separator;
+    int rc =
+        gpul_options_parse(&o, argc - 1, argv + 1, &rest, &has_separator, err);
+    if (rc != 0 || a->wants_help || a->wants_version) {
+        return rc;
+    }
+    if (rest < argc - 1) {
+        return gpul_fail(err, GPUL_EINVAL, "unexpected argument \"%s\"",
+                         argv[1 + rest]);
+    }
+    if (!a->has_coordinator || a->config.job_id == NULL ||
+        a->config.node_name == NULL) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "--connect, --job and --name are needed; gpulaunch "
+                         "starts this program itself");
+    }
+    return 0;
+}
+
+int main(int argc, char *argv[])
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (argc > 1 && strcmp(argv[1], "probe") == 0) {
+        return probe_main();
+    }
+    struct arguments a = {.config.join_timeout_ms = JOIN_TIMEOUT_MS};
+    struct gpul_error err;
+    if (parse(&a, argc, argv, &err) != 0) {
+        return complain(err.text);
+    }
+    if (a.wants_help) {
+        return show_help();
+    }
+    if (a.wants_version) {
+        printf("gpulaunch-worker %s\n", GPULAUNCH_VERSION);
+        return AGENT_EXIT_OK;
+    }
+    char text[CLIENT_TEXT_BYTES];
+    int exit_code = client_run(&a.config, text);
+    if (text[0] != 0) {
+        fprintf(stderr, "gpulaunch-worker: %s: %s\n", a.config.node_name, text);
+    }
+    return exit_code;
+}

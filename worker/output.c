@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/output.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+#include "worker/failure.h"
+
+/* What a pipe holds, by default, so one read empties it. */
+enum { READ_BYTES = 64 << 10 };
+/* A pipe holds at most 1 MiB (/proc/sys/fs/pipe-max-size) for a rank that
+ * asks for more; twice that in one go is enough. */
+enum { READS_MAX = 32 };
+
+/* One pipe. On the heap: libuv lets go of it some time after it is closed. */
+struct stream {
+    uv_poll_t poll;
+    struct output *output;
+    struct stream *next; /* of all that are open */
+    struct stream **link;
+    uint32_t local_rank;
+    enum ranklog_stream which;
+    int fd;
+    int log; /* descriptor, -1: not made */
+    bool is_log_broken;
+};
+
+/* The end of what a rank wrote to stderr. */
+struct tail {
+    char *bytes; /* FAILURE_TAIL_BYTES, NULL before the first byte */
+    size_t used;
+};
+
+struct output {
+    uv_loop_t *loop;
+    struct ranklogs *logs;
+    struct output_handlers handlers;
+    void *arg;
+    struct output_job job;
+    struct stream *open;
+    struct tail *tails; /* by local rank */
+    uint64_t in_flight; /* sent, not yet credited */
+    bool is_paused;     /* no pipe is polled */
+    bool is_discarding; /* for good */
+    bool is_finishing;  /* no writer is left */
+    bool has_told_drained;
+    bool has_told_broken;
+    size_t closing; /* streams that libuv still has */
+    bool is_destroyed;
+    char buffer[READ_BYTES];
+};
+
+int output_create(struct output **out, uv_loop_t *loop, struct ranklogs *logs,
+                  const struct output_handlers *handlers, void *arg,
+                  struct gpul_error *err)
+{
+    /* Not calloc: the buffer need not be touched before it is used. */
+    struct output *o = malloc(sizeof(*o));
+    *out = o;
+    if (o == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "output");
+    }
+    memset(o, 0, offsetof(struct output, buffer));
+    o->loop = loop;
+    o->logs = logs;
+    o->handlers = *handlers;
+    o->arg = arg;
+    o->has_told_drained = true;
+    return 0;
+}
+
+static void free_tails(struct output *o)
+{
+    for (uint32_t i = 0; o->tails != NULL && i < o->job.rank_count; i++) {
+        free(o->tails[i].bytes);
+    }
+    free(o->tails);
+    o->tails = NULL;
+}
+
+static void free_when_closed(struct output *o)
+{
+    if (o->is_destroyed && o->closing == 0) {
+        free_tails(o);
+        free(o);
+    }
+}
+
+int output_begin(struct output *o, const struct output_job *job,
+                 struct gpul_error *err)
+{
+    assert(o->open == NULL);
+    free_tails(o);
+    o->job = *job;
+    o->is_finishing = false;
+    o->has_told_drained = false;
+    o->has_told_broken = false;
+    o->tails = calloc(job->rank_count, sizeof(*o->tails));
+    return o->tails != NULL ? 0 : gpul_fail(err, GPUL_ENOMEM, "output");
+}
+
+/* ---- credit ------------------------------------------------------------- */
+
+static bool is_forwarding(const struct output *o)
+{
+    return o->job.forwards && !o->is_discarding;
+}
+
+/* docs/protocol.md, "Output and credit". */
+static uint64_t window_bytes(uint32_t node_count)
+{
+    uint64_t share = GPUL_OUTPUT_WINDOW_TOTAL_BYTES / node_count;
+    if (share > GPUL_OUTPUT_WINDOW_BYTES_MAX) {
+        return GPUL_OUTPUT_WINDOW_BYTES_MAX;
+    }
+    return share < GPUL_OUTPUT_WINDOW_BYTES_MIN ? GPUL_OUTPUT_WINDOW_BYTES_MIN
+                                                : share;
+}
+
+/* How much may be read now. */
+static size_t room(const struct output *o)
+{
+    if (!is_forwarding(o)) {
+        return READ_BYTES;
+    }
+    uint64_t window = window_bytes(o->job.node_count);
+    uint64_t left = o->in_flight < window ? window - o->in_flight : 0;
+    return left < READ_BYTES ? (size_t)left : READ_BYTES;
+}
+
+/* ---- one pipe ----------------------------------------------------------- */
+
+static void on_stream_closed(uv_handle_t *handle)
+{
+    struct stream *s = handle->data;
+    struct output *o = s->output;
+    free(s);
+    o->closing--;
+    free_when_closed(o);
+}
+
+static void close_stream(struct stream *s)
+{
+    *s->link = s->next;
+    if (s->next != NULL) {
+        s->next->link = s->link;
+    }
+    uv_poll_stop(&s->poll);
+    uv_close((uv_handle_t *)&s->poll, on_stream_closed);
+    close(s->fd);
+    if (s->log >= 0) {
+        close(s->log);
+    }
+}
+
+static void tell_broken(struct output *o, const struct gpul_error *err)
+{
+    if (!o->has_told_broken) {
+        o->has_told_broken = true;
+        char text[GPUL_ERROR_TEXT_BYTES + 64];
+        snprintf(text, sizeof(text),
+                 "log files are incomplete, output goes on here: %s",
+                 err->text);
+        o->handlers.on_notice(o->arg, text);
+    }
+}
+
+static void write_log(struct stream *s, const char *bytes, size_t n)
+{
+    struct output *o = s->output;
+    if (s->is_log_broken || !ranklogs_is_on(o->logs)) {
+        return;
+    }
+    struct gpul_error err;
+    uint32_t rank = o->job.first_rank + s->local_rank;
+    int rc = 0;
+    if (s->log < 0) {
+        rc = ranklogs_open(o->logs, &s->log, rank, s->which, &err);
+    }
+    if (rc == 0 && n > 0 && (rc = ranklogs_write(s->log, bytes, n, &err))) {
+        char path[GPUL_PATH_BYTES_MAX + 1];
+        ranklogs_path(o->logs, path, sizeof(path), rank, s->which);
+        gpul_wrap(&err, rc, "%s", path);
+    }
+    if (rc != 0) {
+        s->is_log_broken = true;
+        tell_broken(o, &err);
+    }
+}
+
+static void keep_tail(struct tail *t, const char *bytes, size_t n)
+{
+    if (t->bytes == NULL && (t->bytes = malloc(FAILURE_TAIL_BYTES)) == NULL) {
+        return; /* only the judgement of a failure suffers */
+    }
+    if (n > FAILURE_TAIL_BYTES) {
+        bytes += n - FAILURE_TAIL_BYTES;
+        n = FAILURE_TAIL_BYTES;
+    }
+    size_t kept = t->used;
+    if (kept > FAILURE_TAIL_BYTES - n) {
+        kept = FAILURE_TAIL_BYTES - n;
+        memmove(t->bytes, t->bytes + t->used - kept, kept);
+    }
+    memcpy(t->bytes + kept, bytes, n);
+    t->used = kept + n;
+}
+
+static void send_frame(struct stream *s, char *bytes, size_t n)
+{
+    struct output *o = s->output;
+    Gpul__Output body;
+    gpul__output__init(&body);
+    body.rank = o->job.first_rank + s->local_rank;
+    body.node_rank = o->job.node_rank;
+    body.stream = s->which == RANKLOG_OUT ? GPUL__OUTPUT__STREAM__STDOUT
+                                          : GPUL__OUTPUT__STREAM__STDERR;
+    body.data.data = (uint8_t *)bytes;
+    body.data.len = n;
+    Gpul__Frame frame;
+    gpul__frame__init(&frame);
+    frame.body_case = GPUL__FRAME__BODY_OUTPUT;
+    frame.output = &body;
+    o->in_flight += n;
+    o->handlers.on_frame(o->arg, &frame);
+}
+
+static void take(struct stream *s, char *bytes, size_t n)
+{
+    struct output *o = s->output;
+    write_log(s, bytes, n);
+    if (s->which == RANKLOG_ERR) {
+        keep_tail(&o->tails[s->local_rank], bytes, n);
+    }
+    while (n > 0 && is_forwarding(o)) {
+        size_t piece = n < GPUL_OUTPUT_BYTES_MAX ? n : GPUL_OUTPUT_BYTES_MAX;
+        send_frame(s, bytes, piece);
+        bytes += piece;
+        n -= piece;
+    }
+}
+
+enum progress { READ_SOME, READ_EMPTY, READ_END, READ_NO_CREDIT };
+
+static enum progress read_once(struct stream *s)
+{
+    struct output *o = s->output;
+    size_t most = room(o);
+    if (most == 0) {
+        return READ_NO_CREDIT;
+    }
+    ssize_t n;
+    do {
+        n = read(s->fd, o->buffer, most);
+    } while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        take(s, o->buffer, (size_t)n);
+        return READ_SOME;
+    }
+    return n < 0 && errno == EAGAIN ? READ_EMPTY : READ_END;
+}
+
+/* Until it is empty; a writer that never pauses is cut off. */
+static enum progress read_all(struct stream *s)
+{
+    enum progress progress = READ_SOME;
+    for (int i = 0; i < READS_MAX && progress == READ_SOME; i++) {
+        progress = read_once(s);
+    }
+    return progress;
+}
+
+/* ---- all pipes ---------------------------------------------------------- */
+
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+static void set_paused(struct output *o, bool is_paused)
+{
+    if (o->is_paused == is_paused) {
+        return;
+    }
+    o->is_paused = is_paused;
+    for (struct stream *s = o->open; s != NULL; s = s->next) {
+        if (is_paused) {
+            uv_poll_stop(&s->poll);
+        } else {
+            uv_poll_start(&s->poll, UV_READABLE, on_readable);
+        }
+    }
+}
+
+/* After anything that may have closed a pipe or moved the credit. */
+static void settle(struct output *o)
+{
+    struct stream *next;
+    for (struct stream *s = o->open; o->is_finishing && s != NULL; s = next) {
+        next = s->next;
+        enum progress progress = read_all(s);
+        if (progress == READ_NO_CREDIT) {
+            break;
+        }
+        close_stream(s);
+    }
+    if (o->is_finishing && o->open == NULL && !o->has_told_drained) {
+        o->has_told_drained = true;
+        o->handlers.on_drained(o->arg);
+        return;
+    }
+    set_paused(o, room(o) == 0);
+}
+
+/* One read a turn for each pipe, so that none starves the others. */
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    struct stream *s = poll->data;
+    struct output *o = s->output;
+    if (status < 0 || read_once(s) == READ_END) {
+        close_stream(s);
+    }
+    settle(o);
+}
+
+int output_add(struct output *o, uint32_t local_rank,
+               enum ranklog_stream stream, int fd, struct gpul_error *err)
+{
+    assert(local_rank < o->job.rank_count);
+    struct stream *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        close(fd);
+        return gpul_fail(err, GPUL_ENOMEM, "output of a rank");
+    }
+    int rc = uv_poll_init(o->loop, &s->poll, fd);
+    if (rc != 0) {
+        free(s);
+        close(fd);
+        return gpul_fail(err, GPUL_ESYS, "pipe of a rank: %s", uv_strerror(rc));
+    }
+    s->poll.data = s;
+    s->output = o;
+    s->local_rank = local_rank;
+    s->which = stream;
+    s->fd = fd;
+    s->log = -1;
+    s->next = o->open;
+    s->link = &o->open;
+    if (s->next != NULL) {
+        s->next->link = &s->next;
+    }
+    o->open = s;
+    o->closing++;
+    if (!o->is_paused) {
+        uv_poll_start(&s->poll, UV_READABLE, on_readable);
+    }
+    return 0;
+}
+
+/* ---- the end of a rank -------------------------------------------------- */
+
+void output_tail(struct output *o, uint32_t local_rank, const char **tail,
+                 size_t *n)
+{
+    struct stream *next;
+    for (struct stream *s = o->open; s != NULL; s = next) {
+        next = s->next;
+        if (s->local_rank == local_rank && read_all(s) == READ_END) {
+            close_stream(s);
+        }
+    }
+    *tail = o->tails[local_rank].bytes;
+    *n = o->tails[local_rank].used;
+    set_paused(o, room(o) == 0);
+}
+
+void output_touch_log(struct output *o, uint32_t local_rank)
+{
+    char path[GPUL_PATH_BYTES_MAX + 1];
+    uint32_t rank = o->job.first_rank + local_rank;
+    ranklogs_path(o->logs, path, sizeof(path), rank, RANKLOG_ERR);
+    if (path[0] == 0 || access(path, F_OK) == 0) {
+        return;
+    }
+    for (struct stream *s = o->open; s != NULL; s = s->next) {
+        if (s->local_rank == local_rank && s->which == RANKLOG_ERR) {
+            write_log(s, NULL, 0);
+            return;
+        }
+    }
+    struct gpul_error err;
+    int fd;
+    if (ranklogs_open(o->logs, &fd, rank, RANKLOG_ERR, &err) == 0) {
+        close(fd);
+    } else {
+        tell_broken(o, &err);
+    }
+}
+
+void output_credit(struct output *o, uint64_t bytes)
+{
+    o->in_flight -= bytes < o->in_flight ? bytes : o->in_flight;
+    settle(o);
+}
+
+void output_discard(struct output *o)
+{
+    o->is_discarding = true;
+    settle(o);
+}
+
+void output_finish(struct output *o)
+{
+    o->is_finishing = true;
+    settle(o);
+}
+
+void output_destroy(struct output *o)
+{
+    if (o == NULL) {
+        return;
+    }
+    while (o->open != NULL) {
+        close_stream(o->open);
+    }
+    o->is_destroyed = true;
+    free_when_closed(o);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/ranklogs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 32 };
+
+void ranklogs_init(struct ranklogs *l)
+{
+    *l = (struct ranklogs){.folder = -1};
+}
+
+static void close_folder(struct ranklogs *l)
+{
+    if (l->folder >= 0) {
+        close(l->folder);
+        l->folder = -1;
+    }
+}
+
+static void forget_made(struct ranklogs *l)
+{
+    for (size_t i = 0; i < l->made_count; i++) {
+        free(l->made[i]);
+    }
+    l->made_count = 0;
+}
+
+void ranklogs_release(struct ranklogs *l)
+{
+    close_folder(l);
+    forget_made(l);
+    free(l->made);
+    free(l->log_dir);
+    ranklogs_init(l);
+}
+
+int ranklogs_begin(struct ranklogs *l, const char *log_dir, uint32_t attempt,
+                   struct gpul_error *err)
+{
+    close_folder(l);
+    free(l->log_dir);
+    l->log_dir = NULL;
+    l->attempt = attempt;
+    if (log_dir[0] == 0) {
+        return 0;
+    }
+    l->log_dir = strdup(log_dir);
+    return l->log_dir != NULL ? 0 : gpul_fail(err, GPUL_ENOMEM, "log folder");
+}
+
+bool ranklogs_is_on(const struct ranklogs *l)
+{
+    return l->log_dir != NULL;
+}
+
+static void file_name(char name[NAME_BYTES], uint32_t rank,
+                      enum ranklog_stream stream)
+{
+    snprintf(name, NAME_BYTES, "rank-%u.%s", rank,
+             stream == RANKLOG_OUT ? "out" : "err");
+}
+
+void ranklogs_path(const struct ranklogs *l, char *path, size_t bytes,
+                   uint32_t rank, enum ranklog_stream stream)
+{
+    char name[NAME_BYTES];
+    file_name(name, rank, stream);
+    int n = l->log_dir == NULL ? 0
+                               : snprintf(path, bytes, "%s/attempt-%u/%s",
+                                          l->log_dir, l->attempt, name);
+    if (n <= 0 || (size_t)n >= bytes) {
+        path[0] = 0;
+    }
+}
+
+/* ---- making ------------------------------------------------------------- */
+
+static int keep_made(struct ranklogs *l, const char *path)
+{
+    if (l->made_count == l->made_capacity) {
+        size_t capacity = l->made_capacity == 0 ? 8 : 2 * l->made_capacity;
+        char **made = realloc(l->made, capacity * sizeof(*made));
+        if (made == NULL) {
+            return GPUL_ENOMEM;
+        }
+        l->made = made;
+        l->made_capacity = capacity;
+    }
+    char *copy = strdup(path);
+    if (copy == NULL) {
+        return GPUL_ENOMEM;
+    }
+    l->made[l->made_count++] = copy;
+    return 0;
+}
+
+/* mkdir -p of everything above the last component. */
+static int make_parents(char *path, struct gpul_error *err)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        int rc = mkdir(path, 0700);
+        int saved = errno;
+        if (rc != 0 && saved != EEXIST && access(path, F_OK) != 0) {
+            gpul_fail_errno(err, saved, "log folder %s", path);
+            *slash = '/';
+            return GPUL_ESYS;
+        }
+        *slash = '/';
+    }
+    return 0;
+}
+
+/* Make and open one folder that must be real and this user's. */
+static int enter(int *out, int parent, const char *name, const char *shown,
+                 struct gpul_error *err)
+{
+    if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) {
+        return gpul_fail_errno(err, errno, "log folder %s", shown);
+    }
+    int fd =
+        openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return gpul_fail_errno(err, errno, "log folder %s", shown);
+    }
+    struct stat st;
+    if (fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
+        close(fd);
+        return gpul_fail(err, GPUL_EINVAL,
+                         "log folder %s: belongs to somebody else", shown);
+    }
+    *out = fd;
+    return 0;
+}
+
+static void folder_path(const struct ranklogs *l, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/attempt-%u", l->log_dir, l->attempt);
+}
+
+static int make_folder(struct ranklogs *l, struct gpul_error *err)
+{
+    if (l->folder >= 0) {
+        return 0;
+    }
+    int rc = make_parents(l->log_dir, err);
+    int job = -1;
+    if (rc == 0) {
+        rc = enter(&job, AT_FDCWD, l->log_dir, l->log_dir, err);
+    }
+    if (rc == 0) {
+        char path[PATH_MAX];
+        folder_path(l, path);
+        rc = enter(&l->folder, job, strrchr(path, '/') + 1, path, err);
+        close(job);
+        if (rc == 0 && keep_made(l, path) != 0) {
+            rc = gpul_fail(err, GPUL_ENOMEM, "log folder %s", path);
+        }
+    }
+    return rc;
+}
+
+static int create(struct ranklogs *l, int *out, const char *name,
+                  struct gpul_error *err)
+{
+    assert(ranklogs_is_on(l));
+    *out = -1;
+    int rc = make_folder(l, err);
+    if (rc != 0) {
+        return rc;
+    }
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/attempt-%u/%s", l->log_dir, l->attempt,
+             name);
+    int fd = openat(l->folder, name,
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return gpul_fail_errno(err, errno, "%s", path);
+    }
+    rc = keep_made(l, path);
+    if (rc != 0) {
+        close(fd);
+        return gpul_fail(err, rc, "%s: out of memory", path);
+    }
+    *out = fd;
+    return 0;
+}
+
+int ranklogs_open(struct ranklogs *l, int *fd, uint32_t rank,
+                  enum ranklog_stream stream, struct gpul_error *err)
+{
+    char name[NAME_BYTES];
+    file_name(name, rank, stream);
+    return create(l, fd, name, err);
+}
+
+int ranklogs_write(int fd, const void *bytes, size_t n, struct gpul_error *err)
+{
+    const char *at = bytes;
+    while (n > 0) {
+        ssize_t done = write(fd, at, n);
+        if (done < 0 && errno == EINTR) {
+            continue;
+        }
+        if (done < 0) {
+            return gpul_fail_errno(err, errno, "write");
+        }
+        at += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+int ranklogs_put_file(struct ranklogs *l, const char *name, const char *text,
+                      struct gpul_error *err)
+{
+    int fd;
+    int rc = create(l, &fd, name, err);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = ranklogs_write(fd, text, strlen(text), err);
+    if (rc != 0) {
+        gpul_wrap(err, rc, "%s/attempt-%u/%s", l->log_dir, l->attempt, name);
+    }
+    close(fd);
+    return rc;
+}
+
+/* ---- removing ----------------------------------------------------------- */
+
+/* Files were made after their folder, so this order empties it first. Another
+ * node's agent may use the same folders: the last one out removes them, as
+ * what is not empty stays. */
+void ranklogs_remove(struct ranklogs *l)
+{
+    for (size_t i = l->made_count; i-- > 0;) {
+        remove(l->made[i]);
+    }
+    if (l->made_count > 0) {
+        rmdir(l->log_dir);
+    }
+    forget_made(l);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The log files of this node's ranks, byte for byte what they wrote:
+ * <log_dir>/attempt-<n>/rank-<r>.out and .err. Files and folders appear with
+ * the first byte, so a quiet success leaves nothing. Edge.
+ *
+ * The two innermost folders must be real folders of this user; files are
+ * created, never opened: a log goes into no file that was there before.
+ */
+#ifndef WORKER_RANKLOGS_H
+#define WORKER_RANKLOGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+enum ranklog_stream { RANKLOG_OUT = 0, RANKLOG_ERR = 1, RANKLOG_STREAMS = 2 };
+
+struct ranklogs {
+    char *log_dir; /* absolute; NULL: no log files at all */
+    uint32_t attempt;
+    int folder;  /* descriptor of the attempt's folder, -1: not made yet */
+    char **made; /* paths of what was created, in order; owned */
+    size_t made_count;
+    size_t made_capacity;
+};
+
+void ranklogs_init(struct ranklogs *l);
+/* Files stay. */
+void ranklogs_release(struct ranklogs *l);
+
+/* From now on logs belong to this attempt. `log_dir` may be "": none. */
+int ranklogs_begin(struct ranklogs *l, const char *log_dir, uint32_t attempt,
+                   struct gpul_error *err);
+
+bool ranklogs_is_on(const struct ranklogs *l);
+
+/* Path of a log into `path`, whether it exists or not; "" if logs are off. */
+void ranklogs_path(const struct ranklogs *l, char *path, size_t bytes,
+                   uint32_t rank, enum ranklog_stream stream);
+
+/* Create a log and return its descriptor in *fd. Errors: GPUL_ESYS naming
+ * the path; GPUL_EINVAL for a folder that is not this user's. */
+int ranklogs_open(struct ranklogs *l, int *fd, uint32_t rank,
+                  enum ranklog_stream stream, struct gpul_error *err);
+
+/* Create <attempt's folder>/<name> with mode 0600 and this content. Needs a
+ * log folder. Errors as open. */
+int ranklogs_put_file(struct ranklogs *l, const char *name, const char *text,
+                      struct gpul_error *err);
+
+/* Remove the files that were made here, and the folders if then empty. */
+void ranklogs_remove(struct ranklogs *l);
+
+/* Write all n bytes; GPUL_ESYS with the errno's text. Shared by the above
+ * and whoever holds a descriptor of open. */
+int ranklogs_write(int fd, const void *bytes, size_t n, struct gpul_error *err);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/workload.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/limits.h"
+#include "proto/text.h"
+#include "worker/descendants.h"
+#include "worker/envreport.h"
+#include "worker/launch.h"
+#include "worker/output.h"
+#include "worker/ranklogs.h"
+#include "worker/ranks.h"
+
+extern char **environ;
+
+struct workload {
+    uv_loop_t *loop;
+    const struct facts *facts;
+    const char *node_name;
+    struct workload_handlers handlers;
+    void *arg;
+    struct ranklogs logs;
+    struct output *output;
+    struct ranks *ranks;
+    struct launch *launch;
+    struct descendants descendants;
+    bool is_running; /* from start to on_gone */
+    struct gpul_buf unclean_text;
+    char *unclean[GPUL_UNCLEAN_MAX];
+    size_t unclean_count;
+};
+
+void workload_notice(struct workload *w, const char *text)
+{
+    char line[GPUL_TEXT_BYTES_MAX + 1];
+    snprintf(line, sizeof(line), "%s", text);
+    gpul_text_clean(line, GPUL_TEXT_BYTES_MAX);
+    Gpul__Notice notice;
+    gpul__notice__init(&notice);
+    notice.text = line;
+    Gpul__Frame frame;
+    gpul__frame__init(&frame);
+    frame.body_case = GPUL__FRAME__BODY_NOTICE;
+    frame.notice = &notice;
+    w->handlers.on_frame(w->arg, &frame);
+}
+
+static void on_output_frame(void *arg, Gpul__Frame *frame)
+{
+    struct workload *w = arg;
+    w->handlers.on_frame(w->arg, frame);
+}
+
+static void on_output_notice(void *arg, const char *text)
+{
+    workload_notice(arg, text);
+}
+
+static void on_output_drained(void *arg)
+{
+    struct workload *w = arg;
+    w->handlers.on_drained(w->arg);
+}
+
+int workload_create(struct workload **out, uv_loop_t *loop,
+                    const struct facts *facts, const char *node_name,
+                    const struct workload_handlers *handlers, void *arg,
+                    struct gpul_error *err)
+{
+    static const struct output_handlers output_handlers = {
+        .on_frame = on_output_frame,
+        .on_notice = on_output_notice,
+        .on_drained = on_output_drained,
+    };
+    struct workload *w = calloc(1, sizeof(*w));
+    *out = NULL;
+    if (w == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "workload");
+    }
+    w->loop = loop;
+    w->facts = facts;
+    w->node_name = node_name;
+    w->handlers = *handlers;
+    w->arg = arg;
+    ranklogs_init(&w->logs);
+    gpul_buf_init(&w->unclean_text, GPUL_FRAME_BYTES_MAX);
+    int rc =
+        output_create(&w->output, loop, &w->logs, &output_handlers, w, err);
+    if (rc == 0) {
+        rc = ranks_create(&w->ranks, w->output, &w->logs, err);
+    }
+    if (rc != 0) {
+        workload_destroy(w);
+        return rc;
+    }
+    *out = w;
+    return 0;
+}
+
+void workload_destroy(struct workload *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    ranks_destroy(w->ranks);
+    output_destroy(w->output);
+    launch_destroy(w->launch);
+    ranklogs_release(&w->logs);
+    gpul_buf_release(&w->unclean_text);
+    free(w);
+}
+
+/* ---- starting ----------------------------------------------------------- */
+
+static int make_launch(struct workload *w, const struct agent *agent,
+                       struct gpul_error *err)
+{
+    const struct world *world = agent_world(agent);
+    const Gpul__Assign *assign = agent_assign(agent);
+    const char *address = world->addresses.names[assign->node_rank];
+    const struct launch_input in = {
+        .job = agent_job(agent),
+        .assign = assign,
+        .world = world,
+        .generation = agent_generation(agent),
+        .attempt = agent_attempt(agent),
+        .node_name = w->node_name,
+        .cores = w->facts->message.cores,
+        .devices = w->facts->devices,
+        .device_count = w->facts->device_count,
+        .devices_are_restricted = w->facts->devices_are_restricted,
+        .interface = facts_interface_of(w->facts, address),
+        .inherited = (const char *const *)environ,
+    };
+    launch_destroy(w->launch);
+    int rc = launch_create(&w->launch, &in, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const char *const *notices;
+    size_t n = env_plan_notices(w->launch->plan, &notices);
+    for (size_t i = 0; i < n; i++) {
+        workload_notice(w, notices[i]);
+    }
+    return 0;
+}
+
+static int begin_output(struct workload *w, const struct agent *agent,
+                        struct gpul_error *err)
+{
+    const Gpul__Assign *assign = agent_assign(agent);
+    const Gpul__Job *job = agent_job(agent);
+    const struct output_job output_job = {
+        .node_rank = assign->node_rank,
+        .node_count = assign->node_count,
+        .first_rank = assign->first_rank,
+        .rank_count = assign->rank_count,
+        .forwards = job->forwards_output,
+    };
+    int rc = ranklogs_begin(&w->logs, job->log_dir, agent_attempt(agent), err);
+    return rc != 0 ? rc : output_begin(w->output, &output_job, err);
+}
+
+int workload_start(struct workload *w, const struct agent *agent,
+                   uint64_t now_ms, struct gpul_error *err)
+{
+    w->is_running = true;
+    w->descendants.signal = 0;
+    w->unclean_count = 0;
+    int rc = begin_output(w, agent, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct gpul_error why;
+    rc = make_launch(w, agent, &why);
+    if (rc == 0) {
+        rc = ranks_start(w->ranks, w->launch, now_ms, err);
+    } else {
+        rc = ranks_fail(w->ranks, agent_assign(agent),
+                        rc == GPUL_ELIMIT ? E2BIG : EINVAL, why.text, err);
+    }
+    workload_settle(w);
+    return rc;
+}
+
+static int report_rank(struct workload *w, uint32_t local_rank,
+                       struct gpul_error *err)
+{
+    struct env env;
+    int rc = env_build(&env, w->launch->plan, local_rank, err);
+    if (rc == 0) {
+        rc = envreport_make(&env, w->launch->first_rank + local_rank,
+                            w->handlers.on_frame, w->arg, err);
+        env_release(&env);
+    }
+    return rc;
+}
+
+int workload_report(struct workload *w, const struct agent *agent,
+                    struct gpul_error *err)
+{
+    const Gpul__Job *job = agent_job(agent);
+    int rc = make_launch(w, agent, err);
+    for (uint32_t i = 0; rc == 0 && i < w->launch->rank_count; i++) {
+        if (job->report_all_ranks ||
+            job->report_rank == w->launch->first_rank + i) {
+            rc = report_rank(w, i, err);
+        }
+    }
+    return rc;
+}
+
+/* ---- ending ------------------------------------------------------------- */
+
+static void end(struct workload *w)
+{
+    w->is_running = false;
+    w->descendants.signal = 0;
+    w->handlers.on_gone(w->arg);
+    output_finish(w->output);
+}
+
+void workload_settle(struct workload *w)
+{
+    if (!w->is_running) {
+        return;
+    }
+    if (ranks_have_exits(w->ranks)) {
+        w->handlers.on_exits(w->arg);
+    }
+    if (descendants_exist()) {
+        descendants_sweep(&w->descendants);
+    } else {
+        end(w);
+    }
+}
+
+void workload_stop(struct workload *w, int signal)
+{
+    if (w->is_running) {
+        descendants_stop(&w->descendants, signal);
+    }
+}
+
+void workload_abandon(struct workload *w)
+{
+    if (!w->is_running) {
+        return;
+    }
+    gpul_buf_clear(&w->unclean_text);
+    size_t n = descendants_list(&w->unclean_text, GPUL_UNCLEAN_MAX);
+    char *at = (char *)w->unclean_text.data;
+    for (w->unclean_count = 0; w->unclean_count < n; w->unclean_count++) {
+        w->unclean[w->unclean_count] = at;
+        at += strlen(at) + 1;
+        gpul_text_clean(w->unclean[w->unclean_count], GPUL_NAME_BYTES_MAX);
+    }
+    end(w);
+}
+
+void workload_reap(struct workload *w, pid_t pid, int status, uint64_t now_ms)
+{
+    ranks_reap(w->ranks, pid, status, now_ms);
+}
+
+size_t workload_take_exits(struct workload *w, Gpul__Exit ***exits)
+{
+    return ranks_take_exits(w->ranks, exits);
+}
+
+size_t workload_unclean(const struct workload *w, char ***unclean)
+{
+    *unclean = (char **)(uintptr_t)w->unclean;
+    return w->unclean_count;
+}
+
+/* ---- output ------------------------------------------------------------- */
+
+void workload_credit(struct workload *w, uint64_t bytes)
+{
+    output_credit(w->output, bytes);
+}
+
+void workload_discard_output(struct workload *w)
+{
+    output_discard(w->output);
+}
+
+void workload_remove_logs(struct workload *w)
+{
+    ranklogs_remove(&w->logs);
+}
