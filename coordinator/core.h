@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state of a rendezvous, shared by the files that move it. Not for
+ * others: they include coordinator/rendezvous.h.
+ *
+ *   rendezvous.c  dispatch, time, invariants
+ *   core.c        phases, frames, events for the user
+ *   peers.c       connections: open, silent, gone
+ *   hello.c       who gets in
+ *   operator.c    the front end's words
+ *   placing.c     ranks given out, ports reported
+ *   selftest.c    the probes
+ *   running.c     launch, exits, success
+ *   relay.c       output, credit, notices, environment reports
+ *   ending.c      stop, restart, drain, done
+ *
+ * Happy path: operator_message(Job) -> hello_judge for each node ->
+ * placing_begin -> selftest_begin -> running_begin -> ending_begin ->
+ * ending_done. What does not fit the phase or the generation is dropped: it
+ * is the normal race with what was just sent.
+ */
+#ifndef COORDINATOR_CORE_H
+#define COORDINATOR_CORE_H
+
+#include "common/minheap.h"
+#include "coordinator/assign.h"
+#include "coordinator/job.h"
+#include "coordinator/missing.h"
+#include "coordinator/notices.h"
+#include "coordinator/outbox.h"
+#include "coordinator/outcome.h"
+#include "coordinator/phase.h"
+#include "coordinator/rendezvous.h"
+#include "coordinator/roster.h"
+#include "coordinator/verdict.h"
+
+#define NEVER_MS UINT64_MAX
+
+enum {
+    /* Connections beyond one for each node: strangers, and nodes that come
+     * back before their old connection is known to be gone. */
+    PEERS_EXTRA = 256,
+    /* The front end sends its Job at once. */
+    START_DEADLINE_MS = 30000,
+    /* After Finish a node only has to close its connection. */
+    LEAVE_DEADLINE_MS = 5000,
+    /* A TICK this late means that this process did not run, or the machine
+     * slept: what looks like silence of a node is then our own. */
+    STALL_MS = 1000,
+    /* Refusals that are told to the front end; a flood of them is not. */
+    REFUSALS_TOLD_MAX = 64,
+};
+
+struct peer {
+    char *address;     /* NULL: this connection does not exist */
+    struct node *node; /* NULL: has not said Hello yet */
+};
+
+struct rendezvous {
+    struct rendezvous_config config;
+    uint64_t now_ms;
+    struct outbox out;
+
+    enum phase phase;
+    uint64_t phase_deadline_ms;
+    uint64_t phase_half_ms; /* when WAITING is said */
+    uint64_t job_deadline_ms;
+    uint32_t pending; /* nodes that the phase still waits for */
+
+    struct job job;
+    struct roster roster;
+    struct gpul_rolemap roles;
+    uint32_t world_size;
+    uint32_t generation; /* 0: nobody has a place yet */
+
+    struct peer *peers; /* by connection */
+    uint32_t peer_count;
+    struct gpul_minheap silences; /* by connection: Hello or lease is due */
+
+    struct gpul_buf roster_frames;
+    struct verdict verdict;
+
+    uint64_t *rank_ended; /* bits, by rank */
+    uint32_t ranks_left;
+    uint32_t deciders_left; /* ranks whose 0 the success rule wants */
+    uint32_t avoid_ports[GPUL_AVOID_PORTS_MAX];
+    size_t avoid_count;
+    bool has_retried;
+
+    struct outcome outcome;
+    bool is_killing;   /* SIGKILL was sent */
+    bool is_impatient; /* the user wants out: nothing waits for output */
+    bool operator_is_gone;
+    uint64_t uncredited_bytes; /* relayed Output the front end still holds */
+    uint32_t refusals_told;
+    struct notices notices;
+};
+
+/* ---- core.c ---- */
+
+/* Move on, because of `why`, and wait there for at most `bound_ms`
+ * (NEVER_MS: no bound of the phase itself). */
+void core_enter(struct rendezvous *r, enum phase to, uint64_t bound_ms,
+                const char *why, ...) __attribute__((format(printf, 4, 5)));
+
+/* Wait for an answer of every member. */
+void core_await_all(struct rendezvous *r);
+
+/* `node` has given it. Returns true when it was the last. */
+bool core_answer(struct rendezvous *r, struct node *node);
+
+/* Who the phase waits for. Returns how many. */
+uint32_t core_missing(const struct rendezvous *r, struct text *names);
+
+/* Frames to nodes, with epoch and generation. The body is set by the caller.
+ */
+Gpul__Frame core_frame(const struct rendezvous *r);
+void core_send(struct rendezvous *r, const struct node *node,
+               const Gpul__Frame *frame);
+void core_send_all(struct rendezvous *r, const Gpul__Frame *frame);
+void core_send_all_bytes(struct rendezvous *r, const struct gpul_buf *frames);
+
+/* To the front end; nothing happens once it is gone. */
+void core_tell(struct rendezvous *r, Gpul__Frame *frame);
+void core_tell_event(struct rendezvous *r, Gpul__Event *event);
+
+/* An event with no more than a node (may be NULL) and a text. */
+void core_tell_text(struct rendezvous *r, Gpul__Event__Kind kind,
+                    const struct node *node, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* ---- peers.c ---- */
+
+void peers_open(struct rendezvous *r, uint32_t conn, const char *address);
+void peers_closed(struct rendezvous *r, uint32_t conn, const char *why);
+
+/* The peer has shown life: it is next due within `ms`. */
+void peers_expect(struct rendezvous *r, uint32_t conn, uint64_t ms);
+
+/* Say why not, and end the connection. */
+void peers_refuse(struct rendezvous *r, uint32_t conn,
+                  Gpul__Refuse__Reason reason, const char *text);
+
+/* End the connection and forget it; a member must have left before. */
+void peers_end(struct rendezvous *r, uint32_t conn);
+
+/* A member broke a rule or fell silent: end its connection, and do what its
+ * loss asks for. */
+void peers_lose(struct rendezvous *r, struct node *node, const char *why);
+
+/* Silent ones, at a TICK. `is_late`: see STALL_MS. */
+void peers_tick(struct rendezvous *r, bool is_late);
+
+/* ---- hello.c ---- */
+
+void hello_judge(struct rendezvous *r, uint32_t conn, const Gpul__Frame *frame);
+
+/* ---- operator.c ---- */
+
+void operator_message(struct rendezvous *r, const Gpul__Frame *frame);
+void operator_closed(struct rendezvous *r);
+
+/* timeout_ms of the job has passed. */
+void operator_timeout(struct rendezvous *r);
+
+/* ---- placing.c ---- */
+
+/* Everybody is here, or idle after a restart: give out the places. */
+void placing_begin(struct rendezvous *r, const char *why);
+void placing_ready(struct rendezvous *r, struct node *node,
+                   const Gpul__Ready *ready);
+
+/* ---- selftest.c ---- */
+
+void selftest_begin(struct rendezvous *r);
+void selftest_listening(struct rendezvous *r, struct node *node,
+                        const Gpul__ProbeListening *listening);
+void selftest_result(struct rendezvous *r, struct node *node,
+                     const Gpul__ProbeResult *result);
+
+/* ---- running.c ---- */
+
+void running_begin(struct rendezvous *r, const char *why);
+void running_exits(struct rendezvous *r, struct node *node,
+                   const Gpul__Exits *exits);
+
+/* The last report of this rank has come. */
+void running_reported(struct rendezvous *r, struct node *node, uint32_t rank);
+
+/* ---- relay.c ---- */
+
+void relay_output(struct rendezvous *r, struct node *node,
+                  const Gpul__Output *output);
+void relay_credit(struct rendezvous *r, const Gpul__Credit *credit);
+void relay_notice(struct rendezvous *r, struct node *node,
+                  const Gpul__Notice *notice);
+void relay_env_report(struct rendezvous *r, struct node *node,
+                      const Gpul__EnvReport *report);
+
+/* The front end is gone: give all credit back in its stead. */
+void relay_discard(struct rendezvous *r);
+
+/* ---- ending.c ---- */
+
+/* The outcome is decided: stop the ranks with `signal` (SIGKILL: without
+ * grace; 0: all have ended by themselves), wait for the nodes to be idle, and
+ * end. */
+void ending_begin(struct rendezvous *r, uint32_t signal);
+
+/* Stop without grace whatever is being stopped. */
+void ending_kill(struct rendezvous *r);
+
+/* Stop the ranks to start them again, since `why`. */
+void ending_restart(struct rendezvous *r, const char *why);
+
+void ending_idle(struct rendezvous *r, struct node *node,
+                 const Gpul__Idle *idle);
+
+/* The worker of this node ended without joining, with these last words. */
+void ending_never_joined(struct rendezvous *r, struct node *node,
+                         const char *words);
+
+/* A member is gone, before DONE: free its place, or end the job by it. */
+void ending_lost(struct rendezvous *r, struct node *node, const char *why);
+
+/* The bound of the current phase is reached. */
+void ending_deadline(struct rendezvous *r);
+
+/* The last connection of a member is gone after Finish. */
+void ending_left(struct rendezvous *r);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who gets in: a Hello is judged against the job, in a fixed order, and the
+ * first rule it breaks is the reason it is refused for.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "coordinator/core.h"
+
+struct refusal {
+    Gpul__Refuse__Reason reason; /* NONE: let it in */
+    struct text text;
+};
+
+#define REFUSE(refusal, why, ...)                                              \
+    do {                                                                       \
+        (refusal)->reason = GPUL__REFUSE__REASON__##why;                       \
+        text_format(&(refusal)->text, __VA_ARGS__);                            \
+    } while (0)
+
+static uint32_t common_version(const Gpul__Hello *hello)
+{
+    uint32_t highest = hello->protocol_max < GPUL_PROTOCOL ? hello->protocol_max
+                                                           : GPUL_PROTOCOL;
+    uint32_t lowest = hello->protocol_min > GPUL_PROTOCOL_MIN
+                          ? hello->protocol_min
+                          : GPUL_PROTOCOL_MIN;
+    return highest >= lowest ? highest : 0;
+}
+
+/* Is this a node of our job that speaks our language, now? */
+static void judge_peer(struct refusal *out, const struct rendezvous *r,
+                       const Gpul__Frame *frame)
+{
+    const Gpul__Hello *hello = frame->hello;
+    if (strcmp(hello->job_id, r->job.job_id) != 0) {
+        REFUSE(out, WRONG_JOB,
+               "node %s belongs to job %s and this coordinator runs job %s",
+               hello->node_name, hello->job_id, r->job.job_id);
+    } else if (common_version(hello) == 0) {
+        REFUSE(out, VERSION,
+               "node %s (gpulaunch-worker %s) speaks protocol %u to %u, this "
+               "coordinator (%s) %u to %u; install the same release on both",
+               hello->node_name, hello->version, hello->protocol_min,
+               hello->protocol_max, r->config.version, GPUL_PROTOCOL_MIN,
+               GPUL_PROTOCOL);
+    } else if ((frame->epoch != 0 && frame->epoch != r->config.epoch) ||
+               (frame->generation != 0 && frame->generation != r->generation)) {
+        REFUSE(out, STALE,
+               "node %s comes from epoch %u, generation %u and the job is at "
+               "epoch %u, generation %u",
+               hello->node_name, frame->epoch, frame->generation,
+               r->config.epoch, r->generation);
+    } else if (r->phase >= PHASE_DRAINING) {
+        REFUSE(out, JOB_OVER, "node %s came when the job had ended",
+               hello->node_name);
+    }
+}
+
+static bool is_same_agent(const struct node *node, const Gpul__Hello *hello)
+{
+    return node_is_here(node) && node->instance == hello->instance;
+}
+
+/* Is the place of this name free? */
+static void judge_place(struct refusal *out, const struct rendezvous *r,
+                        const struct node *node, uint32_t conn,
+                        const Gpul__Hello *hello)
+{
+    if (node == NULL) {
+        REFUSE(out, UNKNOWN_NAME,
+               "no node of the name %s is expected in job %s", hello->node_name,
+               r->job.job_id);
+    } else if (node_is_here(node) && !is_same_agent(node, hello)) {
+        REFUSE(out, DUPLICATE_NAME,
+               "a second node of the name %s came from %s while the first, "
+               "from %s, is there; give each its own name",
+               node->name, r->peers[conn].address,
+               r->peers[node->conn].address);
+    } else if (r->phase != PHASE_GATHERING) {
+        REFUSE(out, TOO_LATE,
+               "node %s came too late: the job has gone on to %s", node->name,
+               phase_name(r->phase));
+    }
+}
+
+static void welcome(struct rendezvous *r, const struct node *node,
+                    uint32_t version)
+{
+    Gpul__Welcome welcome = GPUL__WELCOME__INIT;
+    welcome.protocol = version;
+    welcome.version = wire_text(r->config.version);
+    welcome.heartbeat_ms = GPUL_HEARTBEAT_MS;
+    welcome.lease_ms = GPUL_LEASE_MS;
+    Gpul__Frame frame = core_frame(r);
+    frame.body_case = GPUL__FRAME__BODY_WELCOME;
+    frame.welcome = &welcome;
+    core_send(r, node, &frame);
+    outbox_allow(&r->out, node->conn,
+                 GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_HEARTBEAT) |
+                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_NOTICE));
+}
+
+static void tell_joined(struct rendezvous *r, const struct node *node)
+{
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__NODE_JOINED;
+    event.node_name = wire_text(node->name);
+    event.hostname = wire_text(node_hostname(node));
+    event.have = r->roster.joined;
+    event.need = r->roster.count;
+    core_tell_event(r, &event);
+    outbox_log(&r->out, false, "joined %s from %s", node->name,
+               r->peers[node->conn].address);
+}
+
+static void let_in(struct rendezvous *r, uint32_t conn, struct node *node,
+                   const Gpul__Hello *hello)
+{
+    if (node_is_here(node)) {
+        /* The same agent dialled again: its old connection is dead. */
+        uint32_t old = node->conn;
+        roster_leave(&r->roster, node);
+        peers_end(r, old);
+    }
+    if (roster_join(&r->roster, node, conn, hello) != 0) {
+        outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a node");
+        return;
+    }
+    r->peers[conn].node = node;
+    peers_expect(r, conn, GPUL_LEASE_MS);
+    welcome(r, node, common_version(hello));
+    tell_joined(r, node);
+    r->pending = r->roster.count - r->roster.joined;
+    if (r->pending == 0) {
+        placing_begin(r, "every node is here");
+    }
+}
+
+void hello_judge(struct rendezvous *r, uint32_t conn, const Gpul__Frame *frame)
+{
+    const Gpul__Hello *hello = frame->hello;
+    struct node *node = roster_find(&r->roster, hello->node_name);
+    struct refusal refusal = {.reason = GPUL__REFUSE__REASON__NONE};
+    judge_peer(&refusal, r, frame);
+    if (refusal.reason == GPUL__REFUSE__REASON__NONE) {
+        judge_place(&refusal, r, node, conn, hello);
+    }
+    if (refusal.reason == GPUL__REFUSE__REASON__NONE) {
+        let_in(r, conn, node, hello);
+    } else {
+        peers_refuse(r, conn, refusal.reason, refusal.text.bytes);
+    }
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t window_bytes(uint32_t node_count)
+{
+    uint64_t share = GPUL_OUTPUT_WINDOW_TOTAL_BYTES / node_count;
+    if (share > GPUL_OUTPUT_WINDOW_BYTES_MAX) {
+        return GPUL_OUTPUT_WINDOW_BYTES_MAX;
+    }
+    return share < GPUL_OUTPUT_WINDOW_BYTES_MIN ? GPUL_OUTPUT_WINDOW_BYTES_MIN
+                                                : share;
+}
+
+static int check_size(const Gpul__Job *m, struct gpul_error *err)
+{
+    if (m->node_count == 0 || m->node_count > GPUL_NODES_MAX) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%u nodes: the number must be from 1 to %u",
+                         m->node_count, GPUL_NODES_MAX);
+    }
+    if (m->ranks_per_node > GPUL_RANKS_PER_NODE_MAX) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%u ranks on a node: at most %u are possible",
+                         m->ranks_per_node, GPUL_RANKS_PER_NODE_MAX);
+    }
+    return 0;
+}
+
+static int check_mode(const Gpul__Job *m, struct gpul_error *err)
+{
+    if (m->mode != GPUL__JOB__MODE__RUN && m->mode != GPUL__JOB__MODE__ENV) {
+        return gpul_fail(err, GPUL_EINVAL, "the job has no known mode");
+    }
+    if (m->join_timeout_ms == 0) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "a join timeout of 0 leaves no time to join");
+    }
+    const Gpul__SelfTest *test = m->self_test;
+    if (test != NULL && test->level != GPUL__SELF_TEST__LEVEL__OFF &&
+        (test->listen_deadline_ms == 0 || test->run_deadline_ms == 0)) {
+        return gpul_fail(err, GPUL_EINVAL, "the self-test has a deadline of 0");
+    }
+    return 0;
+}
+
+static int read_roles(struct job *job, const Gpul__Job *m,
+                      struct gpul_error *err)
+{
+    job->has_roles = m->n_roles > 0;
+    for (size_t i = 0; i < m->n_roles; i++) {
+        int rc = gpul_rolemap_add(&job->roles, m->roles[i]->name,
+                                  m->roles[i]->count, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return job->has_roles ? gpul_rolemap_check(&job->roles, err) : 0;
+}
+
+static void read_fields(struct job *job, const Gpul__Job *m)
+{
+    snprintf(job->job_id, sizeof(job->job_id), "%s", m->job_id);
+    job->is_env = m->mode == GPUL__JOB__MODE__ENV;
+    job->node_count = m->node_count;
+    job->ranks_per_node = m->ranks_per_node;
+    job->join_timeout_ms = m->join_timeout_ms;
+    job->timeout_ms = m->timeout_ms;
+    job->grace_ms = m->grace_ms;
+    job->report_rank = m->report_rank;
+    job->reports_all_ranks = m->report_all_ranks;
+    job->forwards_output = m->forwards_output;
+    job->keeps_logs = m->keeps_logs;
+    job->window_bytes = window_bytes(m->node_count);
+    if (m->self_test != NULL && !job->is_env) {
+        job->self_test = m->self_test->level;
+        job->listen_deadline_ms = m->self_test->listen_deadline_ms;
+        job->run_deadline_ms = m->self_test->run_deadline_ms;
+    }
+}
+
+static int encode(struct job *job, const Gpul__Job *m, uint32_t epoch,
+                  struct gpul_error *err)
+{
+    Gpul__Job copy = *m;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.epoch = epoch;
+    frame.generation = 1;
+    frame.body_case = GPUL__FRAME__BODY_JOB;
+    frame.job = &copy;
+    return gpul_message_encode(&job->frame, &frame, err);
+}
+
+int job_init(struct job *job, const Gpul__Job *message, uint32_t epoch,
+             struct gpul_error *err)
+{
+    *job = (struct job){0};
+    gpul_buf_init(&job->frame, GPUL_JOB_BYTES_MAX + GPUL_FRAME_PREFIX_BYTES);
+    int rc = check_size(message, err);
+    if (rc == 0) {
+        rc = check_mode(message, err);
+    }
+    if (rc == 0) {
+        read_fields(job, message);
+        rc = read_roles(job, message, err);
+    }
+    if (rc == 0) {
+        rc = encode(job, message, epoch, err);
+    }
+    if (rc != 0) {
+        job_release(job);
+    }
+    return rc;
+}
+
+void job_release(struct job *job)
+{
+    gpul_buf_release(&job->frame);
+    *job = (struct job){0};
+}
+
+int job_check_world(const struct job *job, struct gpul_rolemap *roles,
+                    uint32_t world_size, struct gpul_error *err)
+{
+    if (job->has_roles) {
+        *roles = job->roles;
+    } else {
+        gpul_rolemap_all_workers(roles, world_size);
+    }
+    uint32_t total = gpul_rolemap_total(roles);
+    if (total != world_size) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "the roles are for %u ranks and the nodes have %u; "
+                         "make --roles add up to %u",
+                         total, world_size, world_size);
+    }
+    if (job->is_env && !job->reports_all_ranks &&
+        job->report_rank >= world_size) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "rank %u was asked for and the ranks are 0 to %u",
+                         job->report_rank, world_size - 1);
+    }
+    return 0;
+}

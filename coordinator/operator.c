@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The front end's words: the job, once; then cancel, credit, news of workers.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/core.h"
+
+enum { SIGNAL_MAX = 64 };
+
+static int init_peers(struct rendezvous *r, struct gpul_error *err)
+{
+    r->peer_count = r->job.node_count + PEERS_EXTRA;
+    r->peers = calloc(r->peer_count, sizeof(*r->peers));
+    if (r->peers == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory for %u connections",
+                         r->peer_count);
+    }
+    return gpul_minheap_init(&r->silences, r->peer_count);
+}
+
+static void take_job(struct rendezvous *r, const Gpul__Job *message)
+{
+    struct gpul_error err = {0};
+    int rc = job_init(&r->job, message, r->config.epoch, &err);
+    if (rc == 0) {
+        rc = roster_init(&r->roster, message, &err);
+    }
+    if (rc == 0) {
+        rc = init_peers(r, &err);
+    }
+    if (rc == GPUL_ENOMEM) {
+        outbox_fail(&r->out, rc, "out of memory for the job");
+    } else if (rc != 0) {
+        outcome_decide(&r->outcome, OUTCOME_INTERNAL, "usage", NULL, "%s",
+                       err.text);
+        ending_begin(r, 0);
+    } else {
+        core_enter(r, PHASE_GATHERING, r->job.join_timeout_ms,
+                   "job %s wants %u nodes", r->job.job_id, r->job.node_count);
+        r->pending = r->roster.count;
+        if (r->job.timeout_ms > 0) {
+            r->job_deadline_ms = r->now_ms + r->job.timeout_ms;
+        }
+        outbox_listen(&r->out, r->peer_count);
+    }
+}
+
+static void cancel(struct rendezvous *r, uint32_t signal, bool is_immediate,
+                   bool is_timeout)
+{
+    if (signal == 0 || signal > SIGNAL_MAX) {
+        signal = SIGTERM;
+    }
+    r->is_impatient = true;
+    bool is_first = r->phase < PHASE_DRAINING;
+    if (is_timeout) {
+        outcome_decide(&r->outcome, OUTCOME_TIMEOUT, "timeout", NULL,
+                       "the time limit of the job was reached");
+    } else {
+        outcome_decide(&r->outcome, OUTCOME_SIGNAL_BASE + signal, "canceled",
+                       NULL, "canceled by signal %u%s", signal,
+                       outcome_signal_name(signal));
+    }
+    ending_begin(r, signal);
+    if (is_immediate || !is_first) {
+        ending_kill(r);
+    }
+}
+
+static void node_gone(struct rendezvous *r, const Gpul__NodeGone *gone)
+{
+    struct node *node = roster_find(&r->roster, gone->node_name);
+    if (node != NULL && r->phase == PHASE_GATHERING) {
+        ending_never_joined(r, node, gone->text);
+    }
+}
+
+void operator_message(struct rendezvous *r, const Gpul__Frame *frame)
+{
+    switch (frame->body_case) {
+    case GPUL__FRAME__BODY_JOB:
+        if (r->phase == PHASE_START) {
+            take_job(r, frame->job);
+        }
+        return;
+    case GPUL__FRAME__BODY_CANCEL:
+        cancel(r, frame->cancel->signal, frame->cancel->is_immediate,
+               frame->cancel->is_timeout);
+        return;
+    case GPUL__FRAME__BODY_CREDIT:
+        relay_credit(r, frame->credit);
+        return;
+    case GPUL__FRAME__BODY_NODE_GONE:
+        node_gone(r, frame->node_gone);
+        return;
+    default:
+        return;
+    }
+}
+
+void operator_closed(struct rendezvous *r)
+{
+    r->operator_is_gone = true;
+    if (r->phase < PHASE_DONE) {
+        outbox_log(&r->out, true, "the front end is gone; stopping the job");
+        relay_discard(r);
+        cancel(r, SIGTERM, false, false);
+    }
+}
+
+void operator_timeout(struct rendezvous *r)
+{
+    r->job_deadline_ms = NEVER_MS;
+    if (r->phase < PHASE_DRAINING) {
+        cancel(r, SIGTERM, false, true);
+    }
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Connections: a stranger until its Hello, then a node's only one. Each has
+ * one deadline: the Hello's, later the lease that every message renews.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/core.h"
+
+static bool peer_exists(const struct rendezvous *r, uint32_t conn)
+{
+    return conn < r->peer_count && r->peers[conn].address != NULL;
+}
+
+void peers_expect(struct rendezvous *r, uint32_t conn, uint64_t ms)
+{
+    gpul_minheap_set(&r->silences, conn, r->now_ms + ms);
+}
+
+void peers_open(struct rendezvous *r, uint32_t conn, const char *address)
+{
+    if (conn >= r->peer_count || peer_exists(r, conn) ||
+        r->phase >= PHASE_DONE) {
+        outbox_close(&r->out, conn);
+        return;
+    }
+    r->peers[conn].address = strdup(address);
+    if (r->peers[conn].address == NULL) {
+        outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a connection");
+        return;
+    }
+    r->peers[conn].node = NULL;
+    outbox_allow(&r->out, conn, GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_HELLO));
+    peers_expect(r, conn, GPUL_HELLO_DEADLINE_MS);
+}
+
+static void forget(struct rendezvous *r, uint32_t conn)
+{
+    gpul_minheap_remove(&r->silences, conn);
+    free(r->peers[conn].address);
+    r->peers[conn] = (struct peer){0};
+}
+
+void peers_end(struct rendezvous *r, uint32_t conn)
+{
+    outbox_close(&r->out, conn);
+    forget(r, conn);
+}
+
+void peers_refuse(struct rendezvous *r, uint32_t conn,
+                  Gpul__Refuse__Reason reason, const char *text)
+{
+    Gpul__Refuse refuse = GPUL__REFUSE__INIT;
+    refuse.reason = reason;
+    refuse.text = wire_text(text);
+    Gpul__Frame frame = core_frame(r);
+    frame.body_case = GPUL__FRAME__BODY_REFUSE;
+    frame.refuse = &refuse;
+    outbox_send(&r->out, conn, &frame);
+    outbox_log(&r->out, false, "refused %s: %s", r->peers[conn].address, text);
+    if (r->refusals_told < REFUSALS_TOLD_MAX) {
+        r->refusals_told++;
+        core_tell_text(r, GPUL__EVENT__KIND__NODE_REFUSED, NULL, "%s", text);
+    }
+    peers_end(r, conn);
+}
+
+/* The node's connection is off; say so and judge the loss. */
+static void leave(struct rendezvous *r, struct node *node, const char *why)
+{
+    roster_leave(&r->roster, node);
+    if (r->phase >= PHASE_DONE) {
+        ending_left(r);
+        return;
+    }
+    outbox_log(&r->out, false, "lost %s: %s", node->name, why);
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__NODE_LEFT;
+    event.node_name = wire_text(node->name);
+    event.hostname = wire_text(node_hostname(node));
+    event.have = r->roster.joined;
+    event.need = r->roster.count;
+    event.text = wire_text(why);
+    core_tell_event(r, &event);
+    ending_lost(r, node, why);
+}
+
+void peers_lose(struct rendezvous *r, struct node *node, const char *why)
+{
+    peers_end(r, node->conn);
+    leave(r, node, why);
+}
+
+void peers_closed(struct rendezvous *r, uint32_t conn, const char *why)
+{
+    if (!peer_exists(r, conn)) {
+        return;
+    }
+    struct node *node = r->peers[conn].node;
+    forget(r, conn);
+    if (node != NULL) {
+        leave(r, node, why != NULL ? why : "it closed its connection");
+    }
+}
+
+static void expire(struct rendezvous *r, uint32_t conn)
+{
+    struct node *node = r->peers[conn].node;
+    struct text why;
+    if (node != NULL) {
+        text_format(&why, "nothing was heard from it for %u s",
+                    GPUL_LEASE_MS / 1000);
+        peers_lose(r, node, why.bytes);
+        return;
+    }
+    outbox_log(&r->out, false, "closed %s: it sent no Hello within %u s",
+               r->peers[conn].address, GPUL_HELLO_DEADLINE_MS / 1000);
+    peers_end(r, conn);
+}
+
+void peers_tick(struct rendezvous *r, bool is_late)
+{
+    uint64_t due_ms;
+    uint32_t conn;
+    while (gpul_minheap_peek(&r->silences, &due_ms, &conn) &&
+           due_ms <= r->now_ms) {
+        if (is_late) {
+            peers_expect(r, conn, GPUL_HELLO_DEADLINE_MS);
+        } else {
+            expire(r, conn);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ASSIGNING: a new generation, its places given out, the ports of each node
+ * reported back, the roster sent.
+ */
+#include <assert.h>
+#include <signal.h>
+#include <string.h>
+
+#include "coordinator/core.h"
+
+enum {
+    /* An ASSIGNED event must fit a frame whatever the names. */
+    MEMBERS_BYTES_MAX = GPUL_FRAME_BYTES_MAX - 4096,
+    MEMBER_FIXED_BYTES = 48,
+};
+
+/* What a node may send once it has a place. */
+static uint64_t member_mask(const struct rendezvous *r)
+{
+    uint64_t mask = GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_HEARTBEAT) |
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_NOTICE) |
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_READY) |
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_EXITS) |
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_IDLE);
+    if (r->job.is_env) {
+        return mask | GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ENV_REPORT);
+    }
+    mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_OUTPUT);
+    if (r->job.self_test != GPUL__SELF_TEST__LEVEL__OFF) {
+        mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_LISTENING) |
+                GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_RESULT);
+    }
+    return mask;
+}
+
+static void send_places(struct rendezvous *r)
+{
+    uint64_t mask = member_mask(r);
+    Gpul__Assign assign = GPUL__ASSIGN__INIT;
+    assign.restart_count = r->outcome.restarts;
+    assign.avoid_ports = r->avoid_ports;
+    assign.n_avoid_ports = r->avoid_count;
+    Gpul__Frame frame = core_frame(r);
+    frame.body_case = GPUL__FRAME__BODY_ASSIGN;
+    frame.assign = &assign;
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        struct node *node = &r->roster.nodes[i];
+        node->is_idle = false;
+        node->port_base = 0;
+        node->probe_port = 0;
+        assign_fill(&assign, &r->roster, node, r->world_size);
+        outbox_allow(&r->out, node->conn, mask);
+        core_send(r, node, &frame);
+    }
+}
+
+/* Nodes first .. end-1 in one event; returns end. */
+static uint32_t tell_page(struct rendezvous *r, uint32_t first)
+{
+    Gpul__Member members[GPUL_MEMBERS_PAGE_MAX];
+    Gpul__Member *pointers[GPUL_MEMBERS_PAGE_MAX];
+    size_t bytes = 0;
+    uint32_t n = 0;
+    while (n < GPUL_MEMBERS_PAGE_MAX && first + n < r->roster.count) {
+        const struct node *node = &r->roster.nodes[first + n];
+        bytes += MEMBER_FIXED_BYTES + strlen(node->name) +
+                 strlen(node->hostname) + strlen(node->address);
+        if (bytes > MEMBERS_BYTES_MAX) {
+            break;
+        }
+        gpul__member__init(&members[n]);
+        members[n].node_name = wire_text(node->name);
+        members[n].hostname = node->hostname;
+        members[n].address = node->address;
+        members[n].node_rank = first + n;
+        members[n].first_rank = node->first_rank;
+        members[n].rank_count = node->rank_count;
+        members[n].gpus = node->gpus;
+        pointers[n] = &members[n];
+        n++;
+    }
+    assert(n > 0);
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__ASSIGNED;
+    event.have = first + n;
+    event.need = r->roster.count;
+    event.members = pointers;
+    event.n_members = n;
+    core_tell_event(r, &event);
+    return first + n;
+}
+
+/* Node and rank numbers of this generation; false: the job ended by it. */
+static bool find_places(struct rendezvous *r)
+{
+    struct gpul_error err = {0};
+    int rc = assign_places(&r->roster, &r->world_size, &r->job, &err);
+    if (rc == GPUL_ENOMEM) {
+        outbox_fail(&r->out, rc, err.text);
+        return false;
+    }
+    if (rc == GPUL_ENOTFOUND) {
+        outcome_decide(&r->outcome, OUTCOME_CHECK_FAILED, "self_test_failed",
+                       NULL, "%s", err.text);
+    } else if (rc != 0 ||
+               job_check_world(&r->job, &r->roles, r->world_size, &err) != 0) {
+        outcome_decide(&r->outcome, OUTCOME_INTERNAL, "usage", NULL, "%s",
+                       err.text);
+    }
+    return !r->outcome.is_decided;
+}
+
+void placing_begin(struct rendezvous *r, const char *why)
+{
+    /* A node keeps its ranks over generations. */
+    if (r->generation == 0 && !find_places(r)) {
+        ending_begin(r, 0);
+        return;
+    }
+    core_enter(r, PHASE_ASSIGNING, GPUL_READY_DEADLINE_MS, "%s", why);
+    r->generation++;
+    core_await_all(r);
+    if (r->generation == 1) {
+        core_send_all_bytes(r, &r->job.frame);
+    }
+    send_places(r);
+    for (uint32_t next = 0; next < r->roster.count;) {
+        next = tell_page(r, next);
+    }
+}
+
+static bool ports_are_valid(const struct node *node, uint32_t port_base)
+{
+    return port_base >= 1 && port_base <= UINT16_MAX &&
+           node->rank_count + GPUL_EXTRA_PORTS <= UINT16_MAX + 1u - port_base;
+}
+
+static void send_roster(struct rendezvous *r)
+{
+    struct gpul_error err = {0};
+    gpul_buf_release(&r->roster_frames);
+    int rc = assign_encode_roster(&r->roster_frames, &r->roster,
+                                  r->config.epoch, r->generation, &err);
+    if (rc != 0) {
+        outbox_fail(&r->out, rc, err.text);
+        return;
+    }
+    core_send_all_bytes(r, &r->roster_frames);
+}
+
+void placing_ready(struct rendezvous *r, struct node *node,
+                   const Gpul__Ready *ready)
+{
+    if (r->phase != PHASE_ASSIGNING || node->has_answered) {
+        return;
+    }
+    const char *error = ready->error;
+    if (error[0] == 0 && !ports_are_valid(node, ready->port_base)) {
+        error = "the ports it leased are out of range";
+    }
+    if (error[0] != 0) {
+        outcome_decide(&r->outcome, OUTCOME_CHECK_FAILED, "self_test_failed",
+                       node, "node %s (%s) cannot take its place: %s",
+                       node->name, node_hostname(node), error);
+        ending_begin(r, SIGTERM);
+        return;
+    }
+    node->port_base = ready->port_base;
+    if (core_answer(r, node)) {
+        send_roster(r);
+        selftest_begin(r);
+    }
+}

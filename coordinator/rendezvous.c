@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/rendezvous.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "coordinator/core.h"
+
+int rendezvous_create(struct rendezvous **out,
+                      const struct rendezvous_config *config, uint64_t now_ms,
+                      struct gpul_error *err)
+{
+    struct rendezvous *r = calloc(1, sizeof(*r));
+    *out = r;
+    if (r == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
+    r->config = *config;
+    r->now_ms = now_ms;
+    r->phase = PHASE_START;
+    r->phase_deadline_ms = now_ms + START_DEADLINE_MS;
+    r->phase_half_ms = NEVER_MS;
+    r->job_deadline_ms = NEVER_MS;
+    outbox_init(&r->out);
+    outcome_init(&r->outcome);
+    gpul_buf_init(&r->roster_frames,
+                  (size_t)GPUL_NODES_MAX * 2 * GPUL_ADDRESS_BYTES_MAX);
+    return 0;
+}
+
+void rendezvous_destroy(struct rendezvous *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; r->peers != NULL && i < r->peer_count; i++) {
+        free(r->peers[i].address);
+    }
+    free(r->peers);
+    free(r->rank_ended);
+    gpul_minheap_release(&r->silences);
+    gpul_buf_release(&r->roster_frames);
+    outcome_release(&r->outcome);
+    roster_release(&r->roster);
+    job_release(&r->job);
+    outbox_release(&r->out);
+    free(r);
+}
+
+static void acknowledge(struct rendezvous *r, const struct node *node,
+                        const Gpul__Heartbeat *heartbeat)
+{
+    Gpul__HeartbeatAck ack = GPUL__HEARTBEAT_ACK__INIT;
+    ack.sequence = heartbeat->sequence;
+    Gpul__Frame frame = core_frame(r);
+    frame.body_case = GPUL__FRAME__BODY_HEARTBEAT_ACK;
+    frame.heartbeat_ack = &ack;
+    core_send(r, node, &frame);
+}
+
+/* Messages about a generation; older ones are the normal race. */
+static void generation_message(struct rendezvous *r, struct node *node,
+                               const Gpul__Frame *frame)
+{
+    if (frame->generation != r->generation) {
+        return;
+    }
+    switch (frame->body_case) {
+    case GPUL__FRAME__BODY_READY:
+        placing_ready(r, node, frame->ready);
+        return;
+    case GPUL__FRAME__BODY_PROBE_LISTENING:
+        selftest_listening(r, node, frame->probe_listening);
+        return;
+    case GPUL__FRAME__BODY_PROBE_RESULT:
+        selftest_result(r, node, frame->probe_result);
+        return;
+    case GPUL__FRAME__BODY_EXITS:
+        running_exits(r, node, frame->exits);
+        return;
+    case GPUL__FRAME__BODY_IDLE:
+        ending_idle(r, node, frame->idle);
+        return;
+    case GPUL__FRAME__BODY_OUTPUT:
+        relay_output(r, node, frame->output);
+        return;
+    case GPUL__FRAME__BODY_ENV_REPORT:
+        relay_env_report(r, node, frame->env_report);
+        return;
+    default:
+        peers_lose(r, node, "it sent a message out of turn");
+        return;
+    }
+}
+
+static void member_message(struct rendezvous *r, struct node *node,
+                           const Gpul__Frame *frame)
+{
+    if (frame->epoch != r->config.epoch) {
+        return; /* meant for an earlier coordinator */
+    }
+    peers_expect(r, node->conn, GPUL_LEASE_MS);
+    switch (frame->body_case) {
+    case GPUL__FRAME__BODY_HEARTBEAT:
+        acknowledge(r, node, frame->heartbeat);
+        return;
+    case GPUL__FRAME__BODY_NOTICE:
+        relay_notice(r, node, frame->notice);
+        return;
+    default:
+        generation_message(r, node, frame);
+        return;
+    }
+}
+
+static void peer_message(struct rendezvous *r, uint32_t conn,
+                         const Gpul__Frame *frame)
+{
+    if (conn >= r->peer_count || r->peers[conn].address == NULL) {
+        return; /* on its way when the connection was closed */
+    }
+    if (r->peers[conn].node != NULL) {
+        member_message(r, r->peers[conn].node, frame);
+    } else if (frame->body_case == GPUL__FRAME__BODY_HELLO) {
+        hello_judge(r, conn, frame);
+    } else {
+        peers_refuse(r, conn, GPUL__REFUSE__REASON__BAD_MESSAGE,
+                     "the first message of a node must be a Hello");
+    }
+}
+
+static void tell_waiting(struct rendezvous *r)
+{
+    struct text names;
+    uint32_t missing = core_missing(r, &names);
+    r->phase_half_ms = NEVER_MS;
+    if (missing == 0) {
+        return;
+    }
+    outbox_log(&r->out, false, "%s: still waiting for %s", phase_name(r->phase),
+               names.bytes);
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__WAITING;
+    event.have = r->roster.count - missing;
+    event.need = r->roster.count;
+    event.text = names.bytes;
+    core_tell_event(r, &event);
+}
+
+static void tick(struct rendezvous *r, bool is_late)
+{
+    peers_tick(r, is_late);
+    if (r->phase_half_ms <= r->now_ms) {
+        tell_waiting(r);
+    }
+    if (r->phase_deadline_ms <= r->now_ms) {
+        ending_deadline(r);
+    }
+    if (r->job_deadline_ms <= r->now_ms) {
+        operator_timeout(r);
+    }
+}
+
+static void dispatch(struct rendezvous *r, const struct rendezvous_event *event,
+                     bool is_late)
+{
+    switch (event->kind) {
+    case RENDEZVOUS_PEER_OPENED:
+        peers_open(r, event->conn, event->text);
+        return;
+    case RENDEZVOUS_PEER_CLOSED:
+        peers_closed(r, event->conn, event->text);
+        return;
+    case RENDEZVOUS_PEER_MESSAGE:
+        peer_message(r, event->conn, event->frame);
+        return;
+    case RENDEZVOUS_OPERATOR_MESSAGE:
+        operator_message(r, event->frame);
+        return;
+    case RENDEZVOUS_OPERATOR_CLOSED:
+        operator_closed(r);
+        return;
+    case RENDEZVOUS_TICK:
+        tick(r, is_late);
+        return;
+    }
+}
+
+int rendezvous_step(struct rendezvous *r, struct rendezvous_actions *actions,
+                    const struct rendezvous_event *event,
+                    struct gpul_error *err)
+{
+    uint64_t due_ms = rendezvous_next_deadline_ms(r);
+    bool is_late = event->now_ms > due_ms && event->now_ms - due_ms > STALL_MS;
+    *actions = (struct rendezvous_actions){0};
+    assert(event->now_ms >= r->now_ms);
+    r->now_ms = event->now_ms;
+    outbox_clear(&r->out);
+    if (r->phase != PHASE_OVER) {
+        dispatch(r, event, is_late);
+    }
+    if (r->out.error.status != 0) {
+        return gpul_fail(err, r->out.error.status, "%s", r->out.error.text);
+    }
+    actions->items = r->out.items;
+    actions->count = r->out.count;
+    return 0;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t rendezvous_next_deadline_ms(const struct rendezvous *r)
+{
+    uint64_t due_ms = earlier(r->phase_deadline_ms, r->phase_half_ms);
+    due_ms = earlier(due_ms, r->job_deadline_ms);
+    uint64_t silence_ms;
+    uint32_t conn;
+    if (gpul_minheap_peek(&r->silences, &silence_ms, &conn)) {
+        due_ms = earlier(due_ms, silence_ms);
+    }
+    return r->phase == PHASE_OVER ? NEVER_MS : due_ms;
+}
+
+/* ---- invariants ---- */
+
+static void check_connections(const struct rendezvous *r)
+{
+    uint32_t members = 0;
+    for (uint32_t conn = 0; conn < r->peer_count; conn++) {
+        const struct peer *peer = &r->peers[conn];
+        assert((peer->address != NULL) == (r->silences.places[conn] != 0));
+        assert(peer->node == NULL || peer->address != NULL);
+        assert(peer->node == NULL || peer->node->conn == conn);
+        members += peer->node != NULL;
+    }
+    assert(members == r->roster.joined);
+}
+
+static void check_ranks(const struct rendezvous *r)
+{
+    uint32_t next = 0;
+    uint32_t ranks_left = 0;
+    uint64_t uncredited_bytes = 0;
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        const struct node *node = &r->roster.nodes[i];
+        assert(node->first_rank == next && node->rank_count > 0);
+        assert(node->ranks_left <= node->rank_count);
+        next += node->rank_count;
+        ranks_left += node->ranks_left;
+        uncredited_bytes += node->uncredited_bytes;
+    }
+    assert(next == r->world_size);
+    assert(r->rank_ended == NULL || ranks_left == r->ranks_left);
+    assert(uncredited_bytes == r->uncredited_bytes);
+}
+
+/* `pending` says how many nodes the phase waits for: never none, or it would
+ * have ended. */
+static void check_pending(const struct rendezvous *r)
+{
+    uint32_t pending = 0;
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        const struct node *node = &r->roster.nodes[i];
+        pending += r->phase == PHASE_GATHERING ? !node_is_here(node)
+                                               : !node->has_answered;
+    }
+    assert(r->phase == PHASE_RUNNING || pending == r->pending);
+    assert(pending > 0);
+}
+
+static bool has_ports(const struct rendezvous *r)
+{
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        if (r->roster.nodes[i].port_base == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void rendezvous_check(const struct rendezvous *r)
+{
+    assert(r->outcome.is_decided == (r->phase >= PHASE_DRAINING));
+    check_connections(r);
+    if (r->generation > 0) {
+        check_ranks(r);
+    }
+    if (r->phase >= PHASE_GATHERING && r->phase <= PHASE_DRAINING) {
+        check_pending(r);
+    }
+    if (r->phase >= PHASE_LISTENING && r->phase <= PHASE_RUNNING) {
+        assert(has_ports(r));
+    }
+    assert(r->phase != PHASE_OVER || r->roster.joined == 0);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/roster.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/limits.h"
+
+static int compare_naturally(const void *a, const void *b)
+{
+    return gpul_hostlist_compare(*(char *const *)a, *(char *const *)b);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct node *const *left = a;
+    const struct node *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+static int read_names(struct roster *r, const Gpul__Job *job,
+                      struct gpul_error *err)
+{
+    for (size_t i = 0; i < job->n_node_names; i++) {
+        int rc = gpul_hostlist_expand(&r->names, job->node_names[i],
+                                      GPUL_NODES_MAX, err);
+        if (rc != 0) {
+            return gpul_wrap(err, rc, "the list of node names");
+        }
+    }
+    if (r->names.count != job->node_count) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%zu node names were given for %u nodes",
+                         r->names.count, job->node_count);
+    }
+    for (size_t i = 0; i < r->names.count; i++) {
+        if (strlen(r->names.names[i]) > GPUL_NAME_BYTES_MAX) {
+            return gpul_fail(err, GPUL_EINVAL,
+                             "a node name is longer than %u bytes",
+                             GPUL_NAME_BYTES_MAX);
+        }
+    }
+    return 0;
+}
+
+static int index_names(struct roster *r, struct gpul_error *err)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        r->nodes[i].name = r->names.names[i];
+        r->nodes[i].conn = NO_CONN;
+        r->by_name[i] = &r->nodes[i];
+    }
+    qsort(r->by_name, r->count, sizeof(struct node *), compare_names);
+    for (uint32_t i = 1; i < r->count; i++) {
+        if (compare_names(&r->by_name[i - 1], &r->by_name[i]) == 0) {
+            return gpul_fail(err, GPUL_EINVAL, "node %s is listed twice",
+                             r->by_name[i]->name);
+        }
+    }
+    return 0;
+}
+
+int roster_init(struct roster *r, const Gpul__Job *job, struct gpul_error *err)
+{
+    *r = (struct roster){0};
+    gpul_hostlist_init(&r->names);
+    int rc = read_names(r, job, err);
+    if (rc != 0) {
+        goto done;
+    }
+    if (!job->names_are_ordered) {
+        qsort(r->names.names, r->names.count, sizeof(char *),
+              compare_naturally);
+    }
+    r->count = job->node_count;
+    r->nodes = calloc(r->count, sizeof(*r->nodes));
+    r->by_name = calloc(r->count, sizeof(struct node *));
+    if (r->nodes == NULL || r->by_name == NULL) {
+        rc = gpul_fail(err, GPUL_ENOMEM, "out of memory for %u nodes",
+                       job->node_count);
+        goto done;
+    }
+    rc = index_names(r, err);
+done:
+    if (rc != 0) {
+        roster_release(r);
+    }
+    return rc;
+}
+
+void roster_release(struct roster *r)
+{
+    for (uint32_t i = 0; r->nodes != NULL && i < r->count; i++) {
+        free(r->nodes[i].hostname);
+        free(r->nodes[i].probe_address);
+        free(r->nodes[i].last_words);
+    }
+    free(r->nodes);
+    free(r->by_name);
+    gpul_hostlist_release(&r->names);
+    *r = (struct roster){0};
+}
+
+struct node *roster_find(const struct roster *r, const char *name)
+{
+    struct node key = {.name = name};
+    const struct node *key_pointer = &key;
+    struct node **found = bsearch(&key_pointer, r->by_name, r->count,
+                                  sizeof(struct node *), compare_names);
+    return found == NULL ? NULL : *found;
+}
+
+uint32_t roster_index(const struct roster *r, const struct node *node)
+{
+    return (uint32_t)(node - r->nodes);
+}
+
+/* hostname, boot_id and address behind one another in one block. */
+static char *facts_copy(const Gpul__Facts *facts, size_t *boot_id_at,
+                        size_t *address_at)
+{
+    size_t hostname_bytes = strlen(facts->hostname) + 1;
+    size_t boot_id_bytes = strlen(facts->boot_id) + 1;
+    size_t address_bytes = strlen(facts->address) + 1;
+    char *block = malloc(hostname_bytes + boot_id_bytes + address_bytes);
+    if (block != NULL) {
+        *boot_id_at = hostname_bytes;
+        *address_at = hostname_bytes + boot_id_bytes;
+        memcpy(block, facts->hostname, hostname_bytes);
+        memcpy(block + *boot_id_at, facts->boot_id, boot_id_bytes);
+        memcpy(block + *address_at, facts->address, address_bytes);
+    }
+    return block;
+}
+
+int roster_join(struct roster *r, struct node *node, uint32_t conn,
+                const Gpul__Hello *hello)
+{
+    static const Gpul__Facts nothing = GPUL__FACTS__INIT;
+    const Gpul__Facts *facts = hello->facts != NULL ? hello->facts : &nothing;
+    size_t boot_id_at;
+    size_t address_at;
+    assert(node->conn == NO_CONN);
+    char *block = facts_copy(facts, &boot_id_at, &address_at);
+    if (block == NULL) {
+        return GPUL_ENOMEM;
+    }
+    free(node->hostname);
+    node->hostname = block;
+    node->boot_id = block + boot_id_at;
+    node->address = block + address_at;
+    node->instance = hello->instance;
+    node->gpus = facts->gpus;
+    node->conn = conn;
+    free(node->last_words); /* they were of an earlier worker */
+    node->last_words = NULL;
+    r->joined++;
+    return 0;
+}
+
+void roster_leave(struct roster *r, struct node *node)
+{
+    assert(node->conn != NO_CONN && r->joined > 0);
+    node->conn = NO_CONN;
+    r->joined--;
+}
+
+void roster_conns(const struct roster *r, uint32_t *conns)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (r->nodes[i].conn != NO_CONN) {
+            conns[n++] = r->nodes[i].conn;
+        }
+    }
+    assert(n == r->joined);
+}
+
+bool node_is_here(const struct node *node)
+{
+    return node->conn != NO_CONN;
+}
+
+const char *node_hostname(const struct node *node)
+{
+    return node->hostname != NULL ? node->hostname : "";
+}
+
+bool node_has_rank(const struct node *node, uint32_t rank)
+{
+    return rank >= node->first_rank &&
+           rank - node->first_rank < node->rank_count;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RUNNING (REPORTING in mode ENV): the command on every rank, the first
+ * failure, the success rule.
+ */
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "coordinator/core.h"
+
+enum { WORD_BITS = 64 };
+
+static bool rank_has_ended(const struct rendezvous *r, uint32_t rank)
+{
+    return (r->rank_ended[rank / WORD_BITS] >> (rank % WORD_BITS)) & 1u;
+}
+
+static void mark_ended(struct rendezvous *r, struct node *node, uint32_t rank)
+{
+    r->rank_ended[rank / WORD_BITS] |= UINT64_C(1) << (rank % WORD_BITS);
+    assert(node->ranks_left > 0 && r->ranks_left > 0);
+    node->ranks_left--;
+    r->ranks_left--;
+}
+
+/* How many reports, or exits, this node owes. */
+static uint32_t ranks_owed(const struct rendezvous *r, const struct node *node)
+{
+    if (!r->job.is_env || r->job.reports_all_ranks) {
+        return node->rank_count;
+    }
+    return node_has_rank(node, r->job.report_rank) ? 1 : 0;
+}
+
+static int reset_ranks(struct rendezvous *r)
+{
+    free(r->rank_ended);
+    r->rank_ended = calloc(r->world_size / WORD_BITS + 1, sizeof(uint64_t));
+    if (r->rank_ended == NULL) {
+        outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for the ranks");
+        return GPUL_ENOMEM;
+    }
+    r->ranks_left = 0;
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        struct node *node = &r->roster.nodes[i];
+        node->ranks_left = ranks_owed(r, node);
+        r->ranks_left += node->ranks_left;
+        if (node->ranks_left == 0) {
+            core_answer(r, node);
+        }
+    }
+    r->deciders_left = 0;
+    for (uint32_t rank = 0; rank < r->world_size; rank++) {
+        r->deciders_left += gpul_rolemap_decides(&r->roles, rank);
+    }
+    return 0;
+}
+
+void running_begin(struct rendezvous *r, const char *why)
+{
+    if (r->job.is_env) {
+        core_enter(r, PHASE_REPORTING, GPUL_READY_DEADLINE_MS, "%s", why);
+    } else {
+        core_enter(r, PHASE_RUNNING, NEVER_MS, "%s", why);
+    }
+    core_await_all(r);
+    if (reset_ranks(r) != 0) {
+        return;
+    }
+    Gpul__Launch launch = GPUL__LAUNCH__INIT;
+    launch.attempt = r->generation;
+    Gpul__Frame frame = core_frame(r);
+    frame.body_case = GPUL__FRAME__BODY_LAUNCH;
+    frame.launch = &launch;
+    core_send_all(r, &frame);
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__LAUNCHED;
+    event.have = r->world_size;
+    event.need = r->world_size;
+    core_tell_event(r, &event);
+}
+
+static void avoid_port(struct rendezvous *r, uint32_t port)
+{
+    if (r->avoid_count < GPUL_AVOID_PORTS_MAX) {
+        r->avoid_ports[r->avoid_count++] = port;
+    }
+}
+
+/* Which port was taken is not known: avoid the rank's own and the ones that
+ * belong to the node as a whole. */
+static void avoid_ports_of(struct rendezvous *r, const struct node *node,
+                           uint32_t rank)
+{
+    avoid_port(r, node->port_base + (rank - node->first_rank));
+    for (uint32_t i = 0; i < GPUL_EXTRA_PORTS; i++) {
+        avoid_port(r, node->port_base + node->rank_count + i);
+    }
+}
+
+/* A node that was idle may have left already: then nobody can start again. */
+static bool may_retry(const struct rendezvous *r, const struct node *node,
+                      const Gpul__Exit *fate)
+{
+    return r->phase == PHASE_RUNNING && !r->has_retried &&
+           r->roster.joined == r->roster.count && fate->is_bind_error &&
+           exit_is_failure(fate) && node_has_rank(node, fate->rank) &&
+           !rank_has_ended(r, fate->rank);
+}
+
+static const Gpul__Exit *find_bind_error(const struct rendezvous *r,
+                                         const struct node *node,
+                                         const Gpul__Exits *exits)
+{
+    for (size_t i = 0; i < exits->n_exits; i++) {
+        if (may_retry(r, node, exits->exits[i])) {
+            return exits->exits[i];
+        }
+    }
+    return NULL;
+}
+
+/* A port that was leased got lost before its rank bound it: nobody's fault,
+ * and tried again once, whatever else ended with it. */
+static void retry(struct rendezvous *r, const struct node *node,
+                  const Gpul__Exit *fate)
+{
+    struct text why;
+    text_format(&why,
+                "a port that rank %u on node %s was given had been taken; "
+                "starting again with others",
+                fate->rank, node->name);
+    r->has_retried = true;
+    avoid_ports_of(r, node, fate->rank);
+    ending_restart(r, why.bytes);
+}
+
+static void judge_success(struct rendezvous *r, uint32_t rank)
+{
+    if (!gpul_rolemap_decides(&r->roles, rank) || --r->deciders_left > 0) {
+        return;
+    }
+    outcome_decide(&r->outcome, OUTCOME_SUCCESS, "success", NULL,
+                   r->ranks_left == 0 ? "every rank ended with 0"
+                                      : "every rank that decides ended with 0");
+    ending_begin(r, r->ranks_left == 0 ? 0 : SIGTERM);
+}
+
+static void judge_exit(struct rendezvous *r, const struct node *node,
+                       const Gpul__Exit *fate)
+{
+    bool is_open = r->phase == PHASE_RUNNING || r->phase == PHASE_REPORTING;
+    if (r->phase == PHASE_RESTARTING) {
+        return; /* it will run again */
+    }
+    if (exit_is_failure(fate)) {
+        outcome_rank_failed(&r->outcome, node, fate);
+        if (is_open) {
+            ending_begin(r, SIGTERM);
+        }
+    } else if (r->phase == PHASE_RUNNING) {
+        judge_success(r, fate->rank);
+    }
+}
+
+static void tell_exits(struct rendezvous *r, const struct node *node)
+{
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__RANK_EXITED;
+    event.node_name = wire_text(node->name);
+    event.hostname = wire_text(node_hostname(node));
+    event.have = r->world_size - r->ranks_left;
+    event.need = r->world_size;
+    core_tell_event(r, &event);
+}
+
+/* The exits of this node that are news; they count as ended from now on. */
+static size_t take_news(struct rendezvous *r, struct node *node,
+                        const Gpul__Exits *exits,
+                        const Gpul__Exit *news[GPUL_EXITS_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < exits->n_exits && count < GPUL_EXITS_MAX; i++) {
+        const Gpul__Exit *fate = exits->exits[i];
+        if (node_has_rank(node, fate->rank) && node->ranks_left > 0 &&
+            !rank_has_ended(r, fate->rank)) {
+            mark_ended(r, node, fate->rank);
+            news[count++] = fate;
+        }
+    }
+    return count;
+}
+
+void running_exits(struct rendezvous *r, struct node *node,
+                   const Gpul__Exits *exits)
+{
+    const Gpul__Exit *news[GPUL_EXITS_MAX];
+    if (r->phase < PHASE_REPORTING || r->phase >= PHASE_DONE ||
+        r->rank_ended == NULL) {
+        return;
+    }
+    const Gpul__Exit *unlucky = find_bind_error(r, node, exits);
+    size_t count = take_news(r, node, exits, news);
+    if (count == 0) {
+        return;
+    }
+    tell_exits(r, node);
+    if (unlucky != NULL) {
+        retry(r, node, unlucky);
+    }
+    for (size_t i = 0; i < count && r->phase < PHASE_DONE; i++) {
+        judge_exit(r, node, news[i]);
+    }
+}
+
+void running_reported(struct rendezvous *r, struct node *node, uint32_t rank)
+{
+    if (rank_has_ended(r, rank) || node->ranks_left == 0) {
+        return;
+    }
+    mark_ended(r, node, rank);
+    if (node->ranks_left == 0 && core_answer(r, node)) {
+        outcome_decide(&r->outcome, OUTCOME_SUCCESS, "success", NULL,
+                       "every rank asked for was reported");
+        ending_begin(r, SIGTERM);
+    }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/text.h"
+
+#include <stdio.h>
+
+static int is_continuation(char c)
+{
+    return ((unsigned char)c & 0xC0u) == 0x80u;
+}
+
+size_t text_whole_bytes(const char *bytes, size_t n)
+{
+    while (n > 0 && is_continuation(bytes[n])) {
+        n--;
+    }
+    return n;
+}
+
+void text_vformat(struct text *t, const char *format, va_list args)
+{
+    /* One byte more than may stay tells whether the cut splits a character. */
+    char longer[sizeof(t->bytes) + 1];
+    int n = vsnprintf(longer, sizeof(longer), format, args);
+    size_t kept = n < 0 ? 0 : (size_t)n;
+    if (kept > GPUL_TEXT_BYTES_MAX) {
+        kept = text_whole_bytes(longer, GPUL_TEXT_BYTES_MAX);
+    }
+    for (size_t i = 0; i < kept; i++) {
+        t->bytes[i] = longer[i];
+    }
+    t->bytes[kept] = 0;
+}
+
+void text_format(struct text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    text_vformat(t, format, args);
+    va_end(args);
+}
