@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The coordinator's hands: the operator's socket pair, the listening socket
+ * and every node's connection on one libuv loop, one timer, one rendezvous
+ * that is told what happens and says what to do. Edge.
+ */
+#ifndef COORDINATOR_SERVER_H
+#define COORDINATOR_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct server_config {
+    int operator_fd; /* socket pair to the front end */
+    int listen_fd;   /* listening TCP socket */
+    uint32_t epoch;
+    bool is_verbose; /* details on stderr, not only faults */
+};
+
+/* Serve one job to its end; takes both descriptors. Returns 0 with the job's
+ * exit code, when everything was sent; or what made it impossible. */
+int server_run(int *exit_code, const struct server_config *config,
+               struct gpul_error *err);
+
+#endif
