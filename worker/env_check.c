@@ -85,6 +85,11 @@ static void check_world(struct env_plan *p)
         env_plan_fail(p, GPUL_EINVAL, "there is no node %u among %u on a host",
                       p->in->node.host_node_index, p->in->node.host_node_count);
     }
+    struct gpul_error err = {0};
+    int rc = gpul_rolemap_check(&w->roles, &err);
+    if (rc != 0) {
+        env_plan_fail(p, rc, "--roles: %s", err.text);
+    }
     uint32_t roles = gpul_rolemap_total(&w->roles);
     if (roles != w->world_size) {
         env_plan_fail(p, GPUL_EINVAL,

@@ -393,6 +393,9 @@ static void test_refusals(void **state)
     assert_refused(&f, GPUL_EINVAL,
                    "--roles names 7 ranks, but there are 6: make the counts "
                    "add up to the ranks");
+    f.in.world.roles = (struct gpul_rolemap){{0, 4, 0, 2}};
+    assert_refused(&f, GPUL_EINVAL,
+                   "--roles: a job has at most one evaluator, not 2");
     f.rank_counts[1] = 0;
     assert_refused(&f, GPUL_EINVAL, "node 1: 0 ranks from 2 on, not from 2 on");
     f.first_ranks[2] = 5;
@@ -508,6 +511,53 @@ static void test_never_set(void **state)
     env_fixture_release(&f);
 }
 
+static char *read_file(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    char *text = calloc(1, 65536);
+    assert_non_null(text);
+    size_t n = fread(text, 1, 65535, file);
+    fclose(file);
+    assert_in_range(n, 1, 65534);
+    return text;
+}
+
+/* The manual names every variable that a rule sets, keeps or drops. */
+static void test_manual(void **state)
+{
+    (void)state;
+    static const char *const inherited[] = {
+        "http_proxy=p",      "SLURM_PROCID=1",         "TF_CONFIG=x",
+        "HOROVOD_ELASTIC=1", "JAX_COORDINATOR_PORT=1", NULL};
+    static const char *const devices[] = {"0", "1"};
+    char *manual = read_file(SOURCE_DIR "/docs/environment.md");
+    struct env_fixture f;
+    env_fixture_init(&f, 2, 2);
+    f.in.inherited = inherited;
+    f.in.node.interface = "eth0";
+    f.in.node.devices = devices;
+    f.in.node.device_count = 2;
+    f.in.devices = ENV_DEVICES_RANK;
+    f.in.emulates_slurm = true;
+    f.in.tf_config = ENV_TF_FILE;
+    f.in.tf_config_dir = "/run";
+    struct env_case c;
+    env_case_init(&c, &f, 0);
+    assert_in_range(c.env.count, 50, 80);
+    for (size_t i = 0; i < c.env.count; i++) {
+        const char *name = c.env.entries[i].name;
+        if (strncmp(name, "GPULAUNCH_ORIG_", 15) != 0 &&
+            c.env.entries[i].action != ENV_INHERITED &&
+            strstr(manual, name) == NULL) {
+            fail_msg("docs/environment.md does not name %s", name);
+        }
+    }
+    free(manual);
+    env_case_release(&c);
+    env_fixture_release(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_user_refusals),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_never_set),
+        cmocka_unit_test(test_manual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
