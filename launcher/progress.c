@@ -14,6 +14,7 @@ enum {
     LIVE_FIRST_MS = 300, /* what is faster needs no line */
     LIVE_EVERY_MS = 200,
     PLAIN_EVERY_MS = 30000,
+    STOPPING_AFTER_MS = 1000,
 };
 
 #define RED "\x1b[31m"
@@ -44,6 +45,7 @@ int progress_init(struct progress *p, struct console *console,
         .console = console,
         .plan = plan,
         .started_ms = now_ms,
+        .stopping_ms = UINT64_MAX,
         .is_live = is_capable && !plan->is_quiet,
         .has_color = choose_color(plan, is_capable),
     };
@@ -54,6 +56,7 @@ int progress_init(struct progress *p, struct console *console,
 void progress_release(struct progress *p)
 {
     status_release(&p->status);
+    free(p->stopping);
 }
 
 static void say_line(struct progress *p, const char *color, const char *text)
@@ -128,14 +131,31 @@ static void say_event(struct progress *p, const Gpul__Event *event)
     gpul_buf_release(&out);
 }
 
-void progress_event(struct progress *p, const Gpul__Event *event)
+/* Words for later; without memory there are none. */
+static void put_off(struct progress *p, const Gpul__Event *event,
+                    uint64_t now_ms)
+{
+    struct gpul_buf out;
+    gpul_buf_init(&out, TEXT_BYTES_MAX);
+    free(p->stopping);
+    p->stopping =
+        status_sentence(&out, event) == 0 ? strdup(gpul_buf_text(&out)) : NULL;
+    p->stopping_ms = now_ms + STOPPING_AFTER_MS;
+    gpul_buf_release(&out);
+}
+
+void progress_event(struct progress *p, const Gpul__Event *event,
+                    uint64_t now_ms)
 {
     status_update(&p->status, event);
     if (p->status.phase == STATUS_RUNNING)
         console_live(p->console, NULL, 0);
     if (p->plan->is_quiet || (status_is_detail(event) && !p->plan->is_verbose))
         return;
-    say_event(p, event);
+    if (event->kind == GPUL__EVENT__KIND__STOPPING && !p->plan->is_verbose)
+        put_off(p, event, now_ms);
+    else
+        say_event(p, event);
 }
 
 static void draw(struct progress *p, uint64_t now_ms)
@@ -162,7 +182,12 @@ static void remind(struct progress *p, uint64_t now_ms)
 
 void progress_tick(struct progress *p, uint64_t now_ms)
 {
-    if (now_ms < progress_next_ms(p))
+    if (now_ms >= p->stopping_ms) {
+        p->stopping_ms = UINT64_MAX;
+        if (p->stopping != NULL)
+            progress_note(p, "%s", p->stopping);
+    }
+    if (p->status.phase == STATUS_RUNNING || now_ms < p->next_ms)
         return;
     if (p->is_live) {
         draw(p, now_ms);
@@ -175,6 +200,7 @@ void progress_tick(struct progress *p, uint64_t now_ms)
 
 uint64_t progress_next_ms(const struct progress *p)
 {
-    return p->status.phase == STATUS_RUNNING || p->plan->is_quiet ? UINT64_MAX
-                                                                  : p->next_ms;
+    if (p->plan->is_quiet || p->status.phase == STATUS_RUNNING)
+        return p->stopping_ms;
+    return p->next_ms < p->stopping_ms ? p->next_ms : p->stopping_ms;
 }

@@ -19,7 +19,11 @@ struct progress {
     struct status status;
     uint64_t started_ms;
     uint64_t next_ms; /* of the live line, or of the next plain line */
-    bool is_live;     /* a terminal that can redraw a line */
+    /* Why the job is being stopped: said when the end is not there at once,
+     * since the last line says it too. */
+    char *stopping;
+    uint64_t stopping_ms; /* when to say it, UINT64_MAX: not */
+    bool is_live;         /* a terminal that can redraw a line */
     bool has_color;
 };
 
@@ -30,7 +34,8 @@ int progress_init(struct progress *p, struct console *console,
 void progress_release(struct progress *p);
 
 /* The coordinator tells something. */
-void progress_event(struct progress *p, const Gpul__Event *event);
+void progress_event(struct progress *p, const Gpul__Event *event,
+                    uint64_t now_ms);
 
 /* Redraw or remind, if it is time to. */
 void progress_tick(struct progress *p, uint64_t now_ms);

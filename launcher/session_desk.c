@@ -28,12 +28,14 @@ static void configure_console(struct session *s)
 
 static void on_event(struct session *s, const Gpul__Event *event)
 {
-    record_event(&s->record, event, gpul_clock_ms());
+    uint64_t now_ms = gpul_clock_ms();
+    record_event(&s->record, event, now_ms);
     if (event->kind == GPUL__EVENT__KIND__ASSIGNED)
         configure_console(s);
     if (event->kind == GPUL__EVENT__KIND__RETRYING)
         console_finish_lines(s->console);
-    progress_event(&s->progress, event);
+    progress_event(&s->progress, event, now_ms);
+    session_step(s, ENDING_TICK);
 }
 
 static void on_job_end(struct session *s, const Gpul__JobEnd *end)
