@@ -6,7 +6,11 @@
 
 #include "common/error.h"
 
-enum { CHUNK_BYTES_MIN = 512, ALIGNMENT_MAX = 16 };
+enum {
+    CHUNK_BYTES_MIN = 512,
+    ALIGNMENT_MAX = 16,
+    LARGE_PART = 8, /* over 1/8 of the next chunk an object is large */
+};
 
 struct gpul_arena_chunk {
     struct gpul_arena_chunk *next;
@@ -34,28 +38,58 @@ void gpul_arena_release(struct gpul_arena *a)
     }
 }
 
-/* A chunk for at least n bytes: as large as wanted, as small as the budget
- * makes it. */
-static struct gpul_arena_chunk *add_chunk(struct gpul_arena *a, size_t n)
+/* A chunk of `capacity` bytes that is paid from the budget; NULL if it does
+ * not cover it. */
+static struct gpul_arena_chunk *create_chunk(struct gpul_arena *a,
+                                             size_t capacity)
 {
     const size_t header = sizeof(struct gpul_arena_chunk);
-    if (a->budget_left < header || n > a->budget_left - header) {
+    if (a->budget_left < header || capacity > a->budget_left - header) {
         a->status = GPUL_ELIMIT;
         return NULL;
-    }
-    size_t capacity = n > a->chunk_bytes ? n : a->chunk_bytes;
-    if (capacity > a->budget_left - header) {
-        capacity = a->budget_left - header;
     }
     struct gpul_arena_chunk *chunk = malloc(header + capacity);
     if (chunk == NULL) {
         a->status = GPUL_ENOMEM;
         return NULL;
     }
-    *chunk = (struct gpul_arena_chunk){.next = a->chunks, .capacity = capacity};
-    a->chunks = chunk;
+    *chunk = (struct gpul_arena_chunk){.capacity = capacity};
     a->budget_left -= header + capacity;
-    a->chunk_bytes *= 2;
+    a->chunk_bytes += capacity;
+    return chunk;
+}
+
+/* A large object has a chunk of its own, behind the one in use, so that the
+ * rest of that one is not lost. */
+static void *alloc_large(struct gpul_arena *a, size_t n)
+{
+    struct gpul_arena_chunk *chunk = create_chunk(a, n);
+    if (chunk == NULL) {
+        return NULL;
+    }
+    struct gpul_arena_chunk **behind =
+        a->chunks == NULL ? &a->chunks : &a->chunks->next;
+    chunk->next = *behind;
+    *behind = chunk;
+    chunk->used = n;
+    return chunk->data;
+}
+
+/* A new chunk to go on with: as large as wanted, as small as the budget makes
+ * it. */
+static struct gpul_arena_chunk *next_chunk(struct gpul_arena *a, size_t n)
+{
+    const size_t header = sizeof(struct gpul_arena_chunk);
+    size_t capacity = a->chunk_bytes;
+    if (a->budget_left < header + capacity) {
+        capacity = a->budget_left < header ? n : a->budget_left - header;
+    }
+    struct gpul_arena_chunk *chunk =
+        create_chunk(a, capacity > n ? capacity : n);
+    if (chunk != NULL) {
+        chunk->next = a->chunks;
+        a->chunks = chunk;
+    }
     return chunk;
 }
 
@@ -76,7 +110,10 @@ void *gpul_arena_alloc(struct gpul_arena *a, size_t n)
     size_t start = chunk == NULL ? 0 : aligned(chunk->used, n);
     if (chunk == NULL || start > chunk->capacity ||
         n > chunk->capacity - start) {
-        chunk = add_chunk(a, n);
+        if (n > a->chunk_bytes / LARGE_PART) {
+            return alloc_large(a, n);
+        }
+        chunk = next_chunk(a, n);
         start = 0;
     }
     if (chunk == NULL) {

@@ -67,15 +67,17 @@
 #define GPUL_KERNEL_BYTES_MAX 64u    /* utsname's release */
 #define GPUL_TOKEN_BYTES_MAX 32u     /* words of ours: role, phase, reason */
 #define GPUL_UNCLEAN_BYTES_MAX 512u  /* "node: pid name" */
-#define GPUL_HOSTLIST_BYTES_MAX (63u << 10) /* one expression */
+#define GPUL_HOSTLIST_BYTES_MAX (64u << 10) /* one expression */
 /* Linux: one string of an argument or environment list (MAX_ARG_STRLEN). */
 #define GPUL_EXEC_STRING_BYTES_MAX (128u << 10)
 #define GPUL_INTERFACES_MAX 32u
 #define GPUL_ARGUMENTS_MAX 16384u
 #define GPUL_VARIABLES_MAX 4096u
 #define GPUL_ROLES_MAX 8u
-/* So many unfolded IPv6 literals, ports and counts fit one frame. */
+/* So many unfolded literals, ports and counts always fit one frame. */
 #define GPUL_ROSTER_PAGE_NODES_MAX 896u
+#define GPUL_ROSTER_ADDRESSES_BYTES_MAX                                        \
+    (GPUL_ROSTER_PAGE_NODES_MAX * (GPUL_ADDRESS_BYTES_MAX + 1u))
 #define GPUL_PROBE_ROWS_MAX 64u
 #define GPUL_EXITS_MAX 48u
 #define GPUL_JOB_END_EXITS_MAX 64u

@@ -59,6 +59,9 @@ static const struct gpul_message_rule rules[] = {
     [GPUL__FRAME__BODY_NOTICE] = {"notice", GPUL_NOTE_BYTES_MAX, NODE},
 };
 
+/* The structures of a message with a few strings. */
+enum { FIRST_BYTES = 1024 };
+
 /* What a decode hands out: the frame, and the memory that it points into. */
 struct decoded {
     Gpul__Frame frame; /* first: a frame's address is its block's */
@@ -206,10 +209,10 @@ int gpul_message_decode(Gpul__Frame **out, const uint8_t *bytes, size_t n,
     if (block == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "no memory for a message");
     }
-    /* Ordinary messages take about three times their wire size. */
+    /* One chunk for output and for anything small. */
     gpul_arena_init(&block->arena,
                     GPUL_DECODE_BUDGET_FACTOR * n + GPUL_DECODE_BUDGET_BYTES,
-                    3 * n);
+                    n + FIRST_BYTES);
     rc = unpack(block, bytes, n, type, err);
     if (rc != 0) {
         gpul_arena_release(&block->arena);

@@ -208,7 +208,7 @@ static const struct gpul_field_rule roster_fields[] = {
     NODE_COUNT("page_count"),
     NODE_RANK("first_node"),
     NUMBER("node_count", 1, GPUL_ROSTER_PAGE_NODES_MAX),
-    STRING("addresses", NAME, 1, GPUL_HOSTLIST_BYTES_MAX),
+    STRING("addresses", NAME, 1, GPUL_ROSTER_ADDRESSES_BYTES_MAX),
     LIST("port_bases", NUMBER, 1, GPUL_ROSTER_PAGE_NODES_MAX, 1, GPUL_PORT_MAX),
     LIST("rank_counts", NUMBER, 1, GPUL_ROSTER_PAGE_NODES_MAX, 1,
          GPUL_RANKS_PER_NODE_MAX),
