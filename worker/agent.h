@@ -70,7 +70,6 @@ enum agent_event_type {
     AGENT_EVENT_ALL_GONE = 10,       /* no rank, no descendant; or `unclean` */
     AGENT_EVENT_OUTPUT_DRAINED = 11, /* nothing of it is left here */
     AGENT_EVENT_SIGNAL = 12,         /* signal: someone wants us out */
-    AGENT_EVENT_ENV_REPORTED = 13,   /* or text: why it cannot be built */
 };
 
 /* All pointers are borrowed for the call; those that an event does not use
@@ -97,7 +96,7 @@ enum agent_action_type {
     AGENT_CONNECT_PROBE = 5, /* send it bytes of the arena */
     AGENT_KILL_PROBE = 6,    /* answered by PROBE_ENDED */
     AGENT_START_RANKS = 7,   /* exec failures come as RANKS_ENDED */
-    AGENT_REPORT_ENV = 8,    /* answered by ENV_REPORTED */
+    AGENT_REPORT_ENV = 8,    /* what cannot be built comes as RANKS_ENDED */
     AGENT_STOP_RANKS = 9,    /* signal them and what they left behind */
     AGENT_KILL_RANKS = 10,   /* SIGKILL, now and whatever turns up later */
     AGENT_ABANDON = 11,      /* wait no more for what was killed: PROBE_ENDED or

@@ -106,7 +106,7 @@ void agent_lost(struct agent *a, const char *why);
 
 void agent_forget_unclean(struct agent *a);
 
-/* An event of the node: of the probe, the ports, the ranks, the report. */
+/* An event of the node: of the probe, the ports, the ranks. */
 void agent_observe(struct agent *a, const struct agent_event *event);
 
 /* One frame of the coordinator. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens on the node: the probe, the ports, the ranks, the report.
+ * What happens on the node: the probe, the ports, the ranks.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -133,33 +133,28 @@ static void on_ports(struct agent *a, uint16_t port_base, const char *why_not)
     agent_send(a, AGENT_SEND, &frame);
 }
 
-/* As many exits a frame as fit: texts and paths may be long. */
-static size_t send_some_exits(struct agent *a, Gpul__Exit **list, size_t n)
+static void send_exits(struct agent *a, Gpul__Exit **list, size_t n)
 {
-    n = n < GPUL_EXITS_MAX ? n : GPUL_EXITS_MAX;
     Gpul__Exits exits;
     gpul__exits__init(&exits);
+    exits.exits = list;
+    exits.n_exits = n;
     Gpul__Frame frame;
     gpul__frame__init(&frame);
     frame.body_case = GPUL__FRAME__BODY_EXITS;
     frame.exits = &exits;
-    exits.exits = list;
-    exits.n_exits = n;
-    while (exits.n_exits > 1 &&
-           gpul__frame__get_packed_size(&frame) > GPUL_FRAME_BYTES_MAX / 2) {
-        exits.n_exits /= 2;
-    }
     agent_send(a, AGENT_SEND, &frame);
-    return exits.n_exits;
 }
 
+/* Also in mode ENV, for ranks whose environment cannot be built. */
 static void on_ranks_ended(struct agent *a, Gpul__Exit **exits, size_t n)
 {
-    if (!a->has_ranks) {
+    if (a->assign == NULL) {
         return;
     }
-    for (size_t i = 0; i < n;) {
-        i += send_some_exits(a, exits + i, n - i);
+    for (size_t i = 0; i < n; i += GPUL_EXITS_MAX) {
+        send_exits(a, exits + i,
+                   n - i < GPUL_EXITS_MAX ? n - i : GPUL_EXITS_MAX);
     }
     a->ranks_ended += (uint32_t)n;
     if (a->state == AGENT_RUNNING && a->ranks_ended >= a->assign->rank_count) {
@@ -177,24 +172,6 @@ static void on_all_gone(struct agent *a, char **unclean, size_t n)
     a->abandon_at_ms = AGENT_NEVER;
     keep_unclean(a, unclean, n);
     a->state = AGENT_STOPPING;
-}
-
-/* The coordinator waits for the report, so silence would only cost it its
- * deadline: the node leaves and the loss tells it at once. */
-static void on_env_reported(struct agent *a, const char *why_not)
-{
-    if (why_not == NULL) {
-        return;
-    }
-    Gpul__Notice notice;
-    gpul__notice__init(&notice);
-    notice.text = agent_text(why_not);
-    Gpul__Frame frame;
-    gpul__frame__init(&frame);
-    frame.body_case = GPUL__FRAME__BODY_NOTICE;
-    frame.notice = &notice;
-    agent_send(a, AGENT_SEND, &frame);
-    agent_leave(a, AGENT_EXIT_FAILED, "%s", why_not);
 }
 
 void agent_observe(struct agent *a, const struct agent_event *event)
@@ -220,9 +197,6 @@ void agent_observe(struct agent *a, const struct agent_event *event)
         break;
     case AGENT_EVENT_OUTPUT_DRAINED:
         a->has_output = a->has_output && a->has_ranks;
-        break;
-    case AGENT_EVENT_ENV_REPORTED:
-        on_env_reported(a, event->text);
         break;
     default:
         break;

@@ -206,9 +206,10 @@ static void start_ranks(struct client *c)
 
 static void report_env(struct client *c)
 {
-    struct gpul_error err = {0};
-    workload_report(c->workload, c->agent, &err);
-    post(c, AGENT_EVENT_ENV_REPORTED, err.text);
+    struct gpul_error err;
+    if (workload_report(c->workload, c->agent, &err) != 0) {
+        leave(c, AGENT_EXIT_FAILED, err.text);
+    }
 }
 
 /* ---- the way out -------------------------------------------------------- */

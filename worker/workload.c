@@ -166,6 +166,14 @@ static int begin_output(struct workload *w, const struct agent *agent,
     return rc != 0 ? rc : output_begin(w->output, &output_job, err);
 }
 
+/* No rank of this node can have an environment: each ends with the reason. */
+static int fail_ranks(struct workload *w, const Gpul__Assign *assign,
+                      const struct gpul_error *why, struct gpul_error *err)
+{
+    int exec_errno = why->status == GPUL_ELIMIT ? E2BIG : EINVAL;
+    return ranks_fail(w->ranks, assign, exec_errno, why->text, err);
+}
+
 int workload_start(struct workload *w, const struct agent *agent,
                    uint64_t now_ms, struct gpul_error *err)
 {
@@ -181,8 +189,7 @@ int workload_start(struct workload *w, const struct agent *agent,
     if (rc == 0) {
         rc = ranks_start(w->ranks, w->launch, now_ms, err);
     } else {
-        rc = ranks_fail(w->ranks, agent_assign(agent),
-                        rc == GPUL_ELIMIT ? E2BIG : EINVAL, why.text, err);
+        rc = fail_ranks(w, agent_assign(agent), &why, err);
     }
     workload_settle(w);
     return rc;
@@ -201,17 +208,38 @@ static int report_rank(struct workload *w, uint32_t local_rank,
     return rc;
 }
 
+static bool is_asked(const Gpul__Job *job, uint32_t rank)
+{
+    return job->report_all_ranks || job->report_rank == rank;
+}
+
+static bool is_any_asked(const Gpul__Job *job, const Gpul__Assign *assign)
+{
+    return job->report_all_ranks ||
+           (job->report_rank >= assign->first_rank &&
+            job->report_rank - assign->first_rank < assign->rank_count);
+}
+
 int workload_report(struct workload *w, const struct agent *agent,
                     struct gpul_error *err)
 {
     const Gpul__Job *job = agent_job(agent);
-    int rc = make_launch(w, agent, err);
-    for (uint32_t i = 0; rc == 0 && i < w->launch->rank_count; i++) {
-        if (job->report_all_ranks ||
-            job->report_rank == w->launch->first_rank + i) {
-            rc = report_rank(w, i, err);
+    const Gpul__Assign *assign = agent_assign(agent);
+    if (!is_any_asked(job, assign)) {
+        return 0;
+    }
+    struct gpul_error why;
+    int rc = make_launch(w, agent, &why);
+    for (uint32_t i = 0; rc == 0 && i < assign->rank_count; i++) {
+        if (is_asked(job, assign->first_rank + i)) {
+            rc = report_rank(w, i, &why);
         }
     }
+    if (rc == 0) {
+        return 0;
+    }
+    rc = fail_ranks(w, assign, &why, err);
+    w->handlers.on_exits(w->arg);
     return rc;
 }
 

@@ -45,8 +45,8 @@ void workload_destroy(struct workload *w);
 int workload_start(struct workload *w, const struct agent *agent,
                    uint64_t now_ms, struct gpul_error *err);
 
-/* Mode ENV: send the environments that the job asks for. Errors: the
- * environment cannot be built, with a sentence for the user. */
+/* Mode ENV: send the environments that the job asks for. One that cannot be
+ * built becomes an exit, as at a start. Errors: GPUL_ENOMEM. */
 int workload_report(struct workload *w, const struct agent *agent,
                     struct gpul_error *err);
 

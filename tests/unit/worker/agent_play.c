@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "agent_play.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/frame.h"
+#include "proto/limits.h"
+
+void play_open(struct play *p)
+{
+    static char hostname[] = "host-a", kernel[] = "6.1", boot_id[] = "b";
+    *p = (struct play){.now_ms = 1000, .epoch = PLAY_EPOCH};
+    gpul__facts__init(&p->facts);
+    p->facts.hostname = hostname;
+    p->facts.kernel = kernel;
+    p->facts.boot_id = boot_id;
+    p->facts.cores = 2;
+    const struct agent_config config = {
+        .job_id = "job-1",
+        .node_name = "node-0",
+        .version = "0",
+        .coordinator = "127.0.0.1:9",
+        .instance = 7,
+        .join_timeout_ms = 10000,
+        .facts = &p->facts,
+    };
+    agent_actions_init(&p->actions);
+    assert_int_equal(agent_create(&p->agent, &config, p->now_ms, NULL), 0);
+}
+
+void play_close(struct play *p)
+{
+    agent_destroy(p->agent);
+    agent_actions_release(&p->actions);
+}
+
+/* ---- what the agent did -------------------------------------------------- */
+
+static void say(struct play *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(struct play *p, const char *format, ...)
+{
+    size_t used = strlen(p->line);
+    if (used > 0 && p->line[used - 1] != '(') {
+        used += (size_t)snprintf(p->line + used, PLAY_LINE_BYTES - used, " ");
+    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->line + used, PLAY_LINE_BYTES - used, format, args);
+    va_end(args);
+}
+
+static void say_frame(struct play *p, const Gpul__Frame *f)
+{
+    const char *name = gpul_message_rule((uint32_t)f->body_case)->name;
+    switch (f->body_case) {
+    case GPUL__FRAME__BODY_READY:
+        say(p, "%s:%u%s", name, f->ready->port_base, f->ready->error);
+        break;
+    case GPUL__FRAME__BODY_EXITS:
+        say(p, "%s:%zu", name, f->exits->n_exits);
+        break;
+    case GPUL__FRAME__BODY_IDLE:
+        say(p, "%s%s%s", name, f->idle->n_unclean > 0 ? ":" : "",
+            f->idle->n_unclean > 0 ? f->idle->unclean[0] : "");
+        break;
+    case GPUL__FRAME__BODY_PROBE_RESULT:
+        say(p, "%s:%s:%s", name, f->probe_result->phase,
+            f->probe_result->error);
+        break;
+    default:
+        say(p, "%s", name);
+    }
+    if (f->body_case != GPUL__FRAME__BODY_HELLO) {
+        assert_int_equal(f->epoch, PLAY_EPOCH);
+        assert_int_equal(f->generation, agent_generation(p->agent));
+    }
+}
+
+/* Whole frames, each valid for its receiver. */
+static void say_frames(struct play *p, const struct agent_action *action)
+{
+    const uint8_t *at = p->actions.arena.data + action->offset;
+    const uint8_t *end = at + action->n;
+    enum gpul_peer from =
+        action->type == AGENT_SEND ? GPUL_PEER_NODE : GPUL_PEER_AGENT;
+    while (at < end) {
+        size_t n = (size_t)at[0] << 24 | (size_t)at[1] << 16 |
+                   (size_t)at[2] << 8 | at[3];
+        Gpul__Frame *frame;
+        struct gpul_error err;
+        at += GPUL_FRAME_PREFIX_BYTES;
+        assert_true(n <= (size_t)(end - at));
+        int rc = gpul_message_decode(&frame, at, n, from, &err);
+        if (rc != 0) {
+            print_error("%s\n", err.text);
+        }
+        assert_int_equal(rc, 0);
+        say_frame(p, frame);
+        gpul_message_release(frame);
+        at += n;
+    }
+}
+
+static void say_action(struct play *p, const struct agent_action *action)
+{
+    static const char *const names[] = {
+        [AGENT_CONNECT] = "connect",
+        [AGENT_SEND] = "send(",
+        [AGENT_LEASE_PORTS] = "lease_ports",
+        [AGENT_START_PROBE] = "start_probe(",
+        [AGENT_CONNECT_PROBE] = "connect_probe(",
+        [AGENT_KILL_PROBE] = "kill_probe",
+        [AGENT_START_RANKS] = "start_ranks",
+        [AGENT_REPORT_ENV] = "report_env",
+        [AGENT_STOP_RANKS] = "stop_ranks",
+        [AGENT_KILL_RANKS] = "kill_ranks",
+        [AGENT_ABANDON] = "abandon",
+        [AGENT_CREDIT] = "credit",
+        [AGENT_DISCARD_OUTPUT] = "discard_output",
+        [AGENT_REMOVE_LOGS] = "remove_logs",
+        [AGENT_DISCONNECT] = "disconnect",
+        [AGENT_LEAVE] = "leave",
+    };
+    say(p, "%s", names[action->type]);
+    switch (action->type) {
+    case AGENT_SEND:
+    case AGENT_START_PROBE:
+    case AGENT_CONNECT_PROBE:
+        say_frames(p, action);
+        strcat(p->line, ")");
+        break;
+    case AGENT_STOP_RANKS:
+        say(p, "%d", action->signal);
+        break;
+    case AGENT_CREDIT:
+        say(p, "%u", (unsigned)action->bytes);
+        break;
+    case AGENT_LEAVE:
+        p->has_left = true;
+        say(p, "%d", action->exit_code);
+        if (action->text != NULL) {
+            say(p, "\"%s\"", action->text);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+const char *play_step(struct play *p, struct agent_event *event)
+{
+    event->now_ms = p->now_ms;
+    p->line[0] = 0;
+    assert_int_equal(agent_step(p->agent, event, &p->actions, NULL), 0);
+    for (size_t i = 0; i < p->actions.count; i++) {
+        say_action(p, &p->actions.items[i]);
+    }
+    return p->line;
+}
+
+/* ---- what happens on the node -------------------------------------------- */
+
+const char *play_event(struct play *p, enum agent_event_type type,
+                       const char *text)
+{
+    struct agent_event event = {.type = type, .text = text};
+    return play_step(p, &event);
+}
+
+const char *play_ports(struct play *p, uint16_t port_base)
+{
+    struct agent_event event = {.type = AGENT_EVENT_PORTS,
+                                .port_base = port_base};
+    return play_step(p, &event);
+}
+
+const char *play_signal(struct play *p, int signal)
+{
+    struct agent_event event = {.type = AGENT_EVENT_SIGNAL, .signal = signal};
+    return play_step(p, &event);
+}
+
+const char *play_exits(struct play *p, uint32_t first_rank, uint32_t n,
+                       uint32_t code)
+{
+    enum { MOST = 600 };
+    static Gpul__Exit exits[MOST];
+    static Gpul__Exit *list[MOST];
+    assert_true(n <= MOST);
+    for (uint32_t i = 0; i < n; i++) {
+        gpul__exit__init(&exits[i]);
+        exits[i].rank = first_rank + i;
+        exits[i].code = code;
+        list[i] = &exits[i];
+    }
+    struct agent_event event = {
+        .type = AGENT_EVENT_RANKS_ENDED, .exits = list, .exit_count = n};
+    return play_step(p, &event);
+}
+
+const char *play_gone(struct play *p, const char *unclean)
+{
+    char text[64];
+    char *list[] = {text};
+    struct agent_event event = {.type = AGENT_EVENT_ALL_GONE};
+    if (unclean != NULL) {
+        snprintf(text, sizeof(text), "%s", unclean);
+        event.unclean = list;
+        event.unclean_count = 1;
+    }
+    return play_step(p, &event);
+}
+
+const char *play_probe_result(struct play *p)
+{
+    Gpul__ProbeRow row;
+    gpul__probe_row__init(&row);
+    row.bytes = 8;
+    row.count = 2;
+    row.iterations = 1;
+    row.min_ns = row.median_ns = row.max_ns = row.mean_ns = 5;
+    Gpul__ProbeRow *rows[] = {&row};
+    char phase[] = "coll";
+    Gpul__ProbeResult result;
+    gpul__probe_result__init(&result);
+    result.rows = rows;
+    result.n_rows = 1;
+    result.phase = phase;
+    Gpul__Frame frame;
+    gpul__frame__init(&frame);
+    frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
+    frame.probe_result = &result;
+    struct agent_event event = {.type = AGENT_EVENT_PROBE_RESULT,
+                                .frame = &frame};
+    return play_step(p, &event);
+}
+
+const char *play_wait(struct play *p, uint64_t ms)
+{
+    p->now_ms += ms;
+    return play_event(p, AGENT_EVENT_TICK, NULL);
+}
+
+/* ---- what the coordinator says ------------------------------------------- */
+
+const char *play_frame(struct play *p, Gpul__Frame *frame)
+{
+    frame->epoch = p->epoch;
+    frame->generation = p->generation;
+    struct agent_event event = {.type = AGENT_EVENT_MESSAGE, .frame = frame};
+    return play_step(p, &event);
+}
+
+/* SPEAK(play, WELCOME, welcome, Gpul__Welcome, fields...) */
+#define SPEAK(p, CASE, name, type, ...)                                        \
+    do {                                                                       \
+        type body;                                                             \
+        gpul__##name##__init(&body);                                           \
+        __VA_ARGS__;                                                           \
+        Gpul__Frame frame;                                                     \
+        gpul__frame__init(&frame);                                             \
+        frame.body_case = GPUL__FRAME__BODY_##CASE;                            \
+        frame.name = &body;                                                    \
+        return play_frame(p, &frame);                                          \
+    } while (0)
+
+const char *play_welcome(struct play *p)
+{
+    SPEAK(p, WELCOME, welcome, Gpul__Welcome, body.protocol = GPUL_PROTOCOL,
+          body.heartbeat_ms = 2000, body.lease_ms = 15000);
+}
+
+const char *play_job(struct play *p, Gpul__Job__Mode mode)
+{
+    char id[] = "job-1";
+    SPEAK(p, JOB, job, Gpul__Job, body.job_id = id, body.mode = mode,
+          body.grace_ms = 4000);
+}
+
+const char *play_assign(struct play *p)
+{
+    p->generation++;
+    SPEAK(p, ASSIGN, assign, Gpul__Assign, body.node_count = 2,
+          body.rank_count = 2, body.world_size = 3);
+}
+
+const char *play_roster(struct play *p)
+{
+    char addresses[] = "10.0.0.[1-2]";
+    uint32_t ports[] = {20000, 21000};
+    uint32_t counts[] = {2, 1};
+    SPEAK(p, ROSTER, roster, Gpul__Roster, body.page_count = 1,
+          body.node_count = 2, body.addresses = addresses,
+          body.port_bases = ports, body.n_port_bases = 2,
+          body.rank_counts = counts, body.n_rank_counts = 2);
+}
+
+const char *play_probe_start(struct play *p)
+{
+    char address[] = "10.0.0.1";
+    SPEAK(p, PROBE_START, probe_start, Gpul__ProbeStart, body.node_count = 2,
+          body.level = GPUL__SELF_TEST__LEVEL__QUICK, body.address = address,
+          body.deadline_ms = 5000);
+}
+
+const char *play_probe_connect(struct play *p)
+{
+    char address[] = "10.0.0.2";
+    SPEAK(p, PROBE_CONNECT, probe_connect, Gpul__ProbeConnect,
+          body.address = address, body.port = 5, body.deadline_ms = 8000);
+}
+
+const char *play_launch(struct play *p)
+{
+    SPEAK(p, LAUNCH, launch, Gpul__Launch, body.attempt = p->generation);
+}
+
+const char *play_stop(struct play *p, int signal, uint32_t grace_ms)
+{
+    SPEAK(p, STOP, stop, Gpul__Stop, body.signal = (uint32_t)signal,
+          body.grace_ms = grace_ms);
+}
+
+const char *play_finish(struct play *p, bool keeps_logs)
+{
+    SPEAK(p, FINISH, finish, Gpul__Finish, body.keeps_logs = keeps_logs);
+}
+
+const char *play_credit(struct play *p, uint64_t bytes)
+{
+    SPEAK(p, CREDIT, credit, Gpul__Credit, body.bytes = bytes);
+}
+
+const char *play_refuse(struct play *p, const char *text)
+{
+    char copy[128];
+    snprintf(copy, sizeof(copy), "%s", text);
+    SPEAK(p, REFUSE, refuse, Gpul__Refuse,
+          body.reason = GPUL__REFUSE__REASON__TOO_LATE, body.text = copy);
+}
+
+const char *play_ack(struct play *p)
+{
+    SPEAK(p, HEARTBEAT_ACK, heartbeat_ack, Gpul__HeartbeatAck,
+          body.sequence = 1);
+}
+
+/* ---- short cuts ---------------------------------------------------------- */
+
+void play_to_member(struct play *p)
+{
+    assert_string_equal(play_wait(p, 0), "connect");
+    assert_string_equal(play_event(p, AGENT_EVENT_CONNECTED, "10.0.0.1"),
+                        "send(hello)");
+    assert_string_equal(play_welcome(p), "");
+    assert_string_equal(play_job(p, GPUL__JOB__MODE__RUN), "");
+    assert_int_equal(agent_state(p->agent), AGENT_MEMBER);
+}
+
+void play_to_assigned(struct play *p)
+{
+    if (agent_job(p->agent) == NULL) {
+        play_to_member(p);
+    }
+    assert_string_equal(play_assign(p), "lease_ports");
+    assert_string_equal(play_ports(p, 20000), "send(ready:20000)");
+    assert_string_equal(play_roster(p), "");
+    assert_int_equal(agent_state(p->agent), AGENT_ASSIGNED);
+}
+
+void play_to_running(struct play *p)
+{
+    play_to_assigned(p);
+    assert_string_equal(play_launch(p), "start_ranks");
+    assert_int_equal(agent_state(p->agent), AGENT_RUNNING);
+}
