@@ -31,7 +31,7 @@ static void append_full(struct gpul_buf *out, const Gpul__SelfTestRow *r)
     gpul_buf_appendf(out,
                      "%9" PRIu64 " %8" PRIu64 " %5s %5s %8s %8s %8s %6s %6s "
                      "%6" PRIu64 "\n",
-                     r->bytes, r->count, "int32", "sum",
+                     r->bytes, r->count, "float", "sum",
                      microseconds(time, r->median_ns),
                      microseconds(min, r->min_ns), microseconds(max, r->max_ns),
                      bandwidth(algbw, r->algbw_gbps),

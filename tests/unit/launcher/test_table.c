@@ -59,9 +59,9 @@ static void test_full(void **state)
         "busbw #wrong\n"
         "#     (B)   (elem)                 (us)     (us)     (us) (GB/s) "
         "(GB/s)       \n"
-        "        8        2 int32   sum    45.00    41.21   1234.6   0.00   "
+        "        8        2 float   sum    45.00    41.21   1234.6   0.00   "
         "0.00      0\n"
-        "268435456 67108864 int32   sum 201234.6 190000.0 1000000000   1.33   "
+        "268435456 67108864 float   sum 201234.6 190000.0 1000000000   1.33   "
         "2.00      3\n");
     assert_true(longest_line(gpul_buf_text(&out)) <= 80);
     gpul_buf_release(&out);

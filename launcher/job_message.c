@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/job_message.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/limits.h"
+#include "proto/message.h"
+
+enum {
+    NAMES_BYTES = 64,
+    LISTEN_DEADLINE_MS = 30000,
+    QUICK_DEADLINE_MS = 60000,
+    FULL_DEADLINE_MS = 600000,
+};
+
+/* Everything a Job points to, in one place on the heap. */
+struct parts {
+    Gpul__Job job;
+    Gpul__SelfTest self_test;
+    Gpul__Command command;
+    Gpul__Environment environment;
+    Gpul__Role roles[GPUL_ROLE_COUNT];
+    Gpul__Role *role_list[GPUL_ROLE_COUNT];
+    char names[NAMES_BYTES];
+    char *name_list[1];
+    ProtobufCBinaryData *arguments;
+    Gpul__Variable *variables;
+    Gpul__Variable **variable_list;
+};
+
+/* The schema's structs hold pointers to what they may not change. */
+static char *borrow(const char *text)
+{
+    union {
+        const char *text;
+        char *borrowed;
+    } u = {text};
+    return u.borrowed;
+}
+
+static ProtobufCBinaryData borrow_bytes(const char *text)
+{
+    union {
+        const char *text;
+        uint8_t *bytes;
+    } u = {text};
+    return (ProtobufCBinaryData){strlen(text), u.bytes};
+}
+
+static void fill_self_test(struct parts *p, const struct plan *plan)
+{
+    gpul__self_test__init(&p->self_test);
+    if (plan->verb == PLAN_RUN && !plan->is_dry_run)
+        p->self_test.level = (Gpul__SelfTest__Level)plan->self_test;
+    p->self_test.listen_deadline_ms = LISTEN_DEADLINE_MS;
+    p->self_test.run_deadline_ms = plan->self_test == PLAN_SELF_TEST_FULL
+                                       ? FULL_DEADLINE_MS
+                                       : QUICK_DEADLINE_MS;
+    p->job.self_test = &p->self_test;
+}
+
+static int fill_command(struct parts *p, const struct plan *plan,
+                        const char *working_directory)
+{
+    gpul__command__init(&p->command);
+    p->arguments = calloc(plan->command_count, sizeof *p->arguments);
+    if (p->arguments == NULL)
+        return GPUL_ENOMEM;
+    for (size_t i = 0; i < plan->command_count; i++)
+        p->arguments[i] = borrow_bytes(plan->command[i]);
+    p->command.n_arguments = plan->command_count;
+    p->command.arguments = p->arguments;
+    p->command.working_directory = borrow_bytes(working_directory);
+    p->job.command = &p->command;
+    return 0;
+}
+
+static int fill_environment(struct parts *p, const struct plan *plan)
+{
+    gpul__environment__init(&p->environment);
+    size_t count = plan->variable_count;
+    p->variables = calloc(count + 1, sizeof *p->variables);
+    p->variable_list = calloc(count + 1, sizeof(*p->variable_list));
+    if (p->variables == NULL || p->variable_list == NULL)
+        return GPUL_ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        gpul__variable__init(&p->variables[i]);
+        p->variables[i].name = borrow_bytes(plan->variables[i].name);
+        p->variables[i].value = borrow_bytes(plan->variables[i].value);
+        p->variable_list[i] = &p->variables[i];
+    }
+    p->environment.n_user = count;
+    p->environment.user = p->variable_list;
+    p->environment.tf_config = (Gpul__Environment__TfConfig)plan->tf_config;
+    p->environment.tf_evaluator_in_cluster = plan->has_tf_evaluator;
+    p->environment.devices = (Gpul__Environment__Devices)plan->devices;
+    p->environment.emulates_slurm = plan->emulates_slurm;
+    p->job.environment = &p->environment;
+    return 0;
+}
+
+static void fill_roles(struct parts *p, const struct plan *plan)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; plan->has_roles && i < GPUL_ROLE_COUNT; i++) {
+        if (plan->roles.counts[i] == 0)
+            continue;
+        gpul__role__init(&p->roles[count]);
+        p->roles[count].name = borrow(gpul_role_name((enum gpul_role)i));
+        p->roles[count].count = plan->roles.counts[i];
+        p->role_list[count] = &p->roles[count];
+        count++;
+    }
+    p->job.n_roles = count;
+    p->job.roles = p->role_list;
+}
+
+static void fill_names(struct parts *p, const struct plan *plan,
+                       const char *prefix)
+{
+    if (plan->node_count == 1)
+        snprintf(p->names, sizeof p->names, "%s0", prefix);
+    else
+        snprintf(p->names, sizeof p->names, "%s[0-%" PRIu32 "]", prefix,
+                 plan->node_count - 1);
+    p->name_list[0] = p->names;
+    p->job.n_node_names = 1;
+    p->job.node_names = p->name_list;
+    p->job.names_are_ordered = true;
+}
+
+static void fill_scalars(struct parts *p, const struct plan *plan,
+                         const struct job_message *m)
+{
+    bool is_run = plan->verb == PLAN_RUN && !plan->is_dry_run;
+    bool is_auto_one = plan->per_node == PLAN_PER_NODE_AUTO && !m->has_gpu;
+    p->job.job_id = borrow(m->job_id);
+    p->job.mode = is_run ? GPUL__JOB__MODE__RUN : GPUL__JOB__MODE__ENV;
+    p->job.node_count = plan->node_count;
+    p->job.ranks_per_node = is_auto_one ? 1 : plan->ranks_per_node;
+    p->job.join_timeout_ms = plan->join_timeout_ms;
+    p->job.timeout_ms = plan->timeout_ms;
+    p->job.grace_ms = plan->grace_ms;
+    p->job.report_rank = plan->rank;
+    p->job.report_all_ranks = plan->verb == PLAN_RUN;
+    p->job.log_dir = borrow(m->log_dir);
+    p->job.forwards_output = is_run;
+    p->job.keeps_logs = plan->log_dir != NULL;
+}
+
+static int encode(struct gpul_buf *out, struct parts *p, struct gpul_error *err)
+{
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_JOB;
+    frame.job = &p->job;
+    int rc = gpul_message_encode(out, &frame, err);
+    if (rc == GPUL_ELIMIT)
+        return gpul_fail(err, rc,
+                         "the command and the -x values are longer than "
+                         "%u bytes; put long values into a file",
+                         GPUL_JOB_BYTES_MAX);
+    return rc;
+}
+
+int job_message_encode(struct gpul_buf *out, const struct plan *plan,
+                       const struct job_message *m, struct gpul_error *err)
+{
+    struct parts *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    gpul__job__init(&p->job);
+    fill_scalars(p, plan, m);
+    fill_names(p, plan, m->name_prefix);
+    fill_self_test(p, plan);
+    fill_roles(p, plan);
+    int rc = fill_command(p, plan, m->working_directory);
+    if (rc == 0)
+        rc = fill_environment(p, plan);
+    rc = rc == 0 ? encode(out, p, err) : gpul_fail(err, rc, "out of memory");
+    free(p->arguments);
+    free(p->variables);
+    free(p->variable_list);
+    free(p);
+    return rc;
+}

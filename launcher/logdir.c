@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/logdir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    DIRECTORY_MODE = 0700,
+    TEST_BYTES = 4096, /* a block: a full disk has room for less */
+};
+
+static int make_one(const char *path, struct gpul_error *err)
+{
+    if (mkdir(path, DIRECTORY_MODE) == 0 || errno == EEXIST)
+        return 0;
+    return gpul_fail_errno(err, errno, "cannot create %s", path);
+}
+
+/* mkdir -p; the last part is judged by the caller. */
+static int make_all(const char *path, struct gpul_error *err)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof part)
+        return gpul_fail(err, GPUL_EINVAL, "\"%.60s\": not a usable path",
+                         path);
+    struct stat st;
+    if (stat(path, &st) == 0)
+        return 0;
+    memcpy(part, path, n + 1);
+    for (char *slash = strchr(part + 1, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int rc = stat(part, &st) == 0 ? 0 : make_one(part, err);
+        if (rc != 0)
+            return rc;
+        *slash = '/';
+    }
+    return make_one(part, err);
+}
+
+static int check_directory(const char *path, struct gpul_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return gpul_fail_errno(err, errno, "cannot use %s", path);
+    if (!S_ISDIR(st.st_mode))
+        return gpul_fail(err, GPUL_EINVAL, "%s is not a directory", path);
+    if (access(path, R_OK | W_OK | X_OK) != 0)
+        return gpul_fail_errno(err, errno, "cannot write in %s", path);
+    return 0;
+}
+
+/* Write a block and take it away again: quotas and full disks show here. */
+static int try_file(const char *path, struct gpul_error *err)
+{
+    char name[PATH_MAX];
+    char block[TEST_BYTES] = {0};
+    if (snprintf(name, sizeof name, "%s/.gpulaunch-XXXXXX", path) >=
+        (int)sizeof name)
+        return gpul_fail(err, GPUL_EINVAL, "%s: the path is too long", path);
+    int fd = mkostemp(name, O_CLOEXEC);
+    if (fd < 0)
+        return gpul_fail_errno(err, errno, "cannot write in %s", path);
+    ssize_t put = write(fd, block, sizeof block);
+    int why = put < 0 ? errno : ENOSPC;
+    int rc = put == (ssize_t)sizeof block
+                 ? 0
+                 : gpul_fail_errno(err, why, "cannot write in %s", path);
+    if (close(fd) != 0 && rc == 0)
+        rc = gpul_fail_errno(err, errno, "cannot write in %s", path);
+    unlink(name);
+    return rc;
+}
+
+static int resolve(char **out, const char *path, struct gpul_error *err)
+{
+    *out = realpath(path, NULL);
+    return *out != NULL ? 0
+                        : gpul_fail_errno(err, errno, "cannot use %s", path);
+}
+
+int logdir_open(char **out, const char *wanted, struct gpul_error *err)
+{
+    *out = NULL;
+    int rc = make_all(wanted, err);
+    if (rc == 0)
+        rc = check_directory(wanted, err);
+    if (rc == 0)
+        rc = try_file(wanted, err);
+    return rc == 0 ? resolve(out, wanted, err) : rc;
+}
+
+static int open_state(char **out, struct gpul_error *err)
+{
+    char path[PATH_MAX];
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    int n;
+    if (state != NULL && state[0] == '/')
+        n = snprintf(path, sizeof path, "%s/gpulaunch/logs", state);
+    else if (home != NULL && home[0] == '/')
+        n = snprintf(path, sizeof path, "%s/.local/state/gpulaunch/logs", home);
+    else
+        return gpul_fail(err, GPUL_ENOTFOUND, "HOME is not set");
+    if (n >= (int)sizeof path)
+        return gpul_fail(err, GPUL_EINVAL, "the path is too long");
+    int rc = make_all(path, err);
+    if (rc == 0)
+        rc = check_directory(path, err);
+    return rc == 0 ? resolve(out, path, err) : rc;
+}
+
+/* In a directory that others can write to, only a directory of our own that
+ * is no link is trusted. */
+static int open_temporary(char **out, struct gpul_error *err)
+{
+    char path[PATH_MAX];
+    const char *base = getenv("TMPDIR");
+    if (base == NULL || base[0] != '/')
+        base = "/tmp";
+    if (snprintf(path, sizeof path, "%s/gpulaunch-%lu", base,
+                 (unsigned long)getuid()) >= (int)sizeof path)
+        return gpul_fail(err, GPUL_EINVAL, "TMPDIR is too long");
+    int rc = make_one(path, err);
+    if (rc != 0)
+        return rc;
+    struct stat st;
+    if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) ||
+        st.st_uid != getuid() || (st.st_mode & 077) != 0)
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s is not a private directory of this user", path);
+    rc = check_directory(path, err);
+    return rc == 0 ? resolve(out, path, err) : rc;
+}
+
+int logdir_open_default(char **out, struct gpul_error *err)
+{
+    *out = NULL;
+    if (open_state(out, NULL) == 0)
+        return 0;
+    int rc = open_temporary(out, err);
+    return rc == 0 ? 0
+                   : gpul_wrap(err, rc, "no place for logs; give --log-dir");
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpulaunch: the user's words in, the job's outcome out.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/cli.h"
+#include "launcher/session.h"
+
+enum { HELP_BYTES_MAX = 64 << 10 };
+
+static const char *look_up(void *arg, const char *name)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+/* A caller may have closed 0, 1 or 2; nothing else may take their place. */
+static void ensure_standard_fds(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+static int fail(const struct gpul_error *err)
+{
+    dprintf(STDERR_FILENO, "gpulaunch: %s\n", err->text);
+    return SESSION_EXIT_INTERNAL;
+}
+
+static int print(const char *text)
+{
+    size_t n = strlen(text);
+    while (n > 0) {
+        ssize_t put = write(STDOUT_FILENO, text, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return SESSION_EXIT_INTERNAL;
+        text += put;
+        n -= (size_t)put;
+    }
+    return 0;
+}
+
+static int print_help(enum plan_verb topic)
+{
+    struct gpul_buf out;
+    gpul_buf_init(&out, HELP_BYTES_MAX);
+    int code = cli_help(&out, topic) == 0 ? print(gpul_buf_text(&out))
+                                          : SESSION_EXIT_INTERNAL;
+    gpul_buf_release(&out);
+    return code;
+}
+
+static int run(const struct plan *plan)
+{
+    struct gpul_error err = {0};
+    int code = SESSION_EXIT_INTERNAL;
+    switch (plan->verb) {
+    case PLAN_HELP:
+        return print_help(plan->help_topic);
+    case PLAN_VERSION:
+        return print("gpulaunch " GPULAUNCH_VERSION "\n");
+    default:
+        return session_run(plan, &code, &err) == 0 ? code : fail(&err);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    ensure_standard_fds();
+    struct plan plan;
+    struct gpul_error err = {0};
+    int rc = cli_parse(&plan, argc - 1, argv + 1, look_up, NULL, &err);
+    int code = rc == 0 ? run(&plan) : fail(&err);
+    plan_release(&plan);
+    return code;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/reach_local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/spawn.h"
+#include "launcher/report.h"
+
+enum {
+    WORDS_BYTES = 400, /* of a child's last words */
+    NUMBER_BYTES = 32,
+    ADDRESS_BYTES = 32,
+    POLL_US = 1000,
+};
+
+/* ---- finding ------------------------------------------------------------- */
+
+static int find_one(char *out, const char *directory, const char *name,
+                    struct gpul_error *err)
+{
+    static const char *const places[] = {"", "/../libexec/gpulaunch"};
+    for (size_t i = 0; i < 2; i++) {
+        int n = snprintf(out, PATH_MAX, "%s%s/%s", directory, places[i], name);
+        if (n < PATH_MAX && access(out, X_OK) == 0)
+            return 0;
+    }
+    return gpul_fail(err, GPUL_ENOTFOUND,
+                     "%s is neither in %s nor in %s/../libexec/gpulaunch; "
+                     "install gpulaunch as a whole",
+                     name, directory, directory);
+}
+
+int reach_local_find(struct reach_local *r, struct gpul_error *err)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0)
+        return gpul_fail_errno(err, errno, "cannot read /proc/self/exe");
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    int rc = find_one(r->coordinator_path, self, "gpulaunch-coordinator", err);
+    return rc != 0 ? rc
+                   : find_one(r->worker_path, self, "gpulaunch-worker", err);
+}
+
+/* ---- starting ------------------------------------------------------------ */
+
+/* A child's standard error: a file in memory, so that it neither blocks the
+ * child nor needs a reader. */
+static int open_words(struct gpul_error *err)
+{
+    int fd = memfd_create("gpulaunch-stderr", MFD_CLOEXEC);
+    if (fd < 0)
+        return gpul_fail_errno(err, errno, "cannot create a memory file");
+    return fd;
+}
+
+static int start_child(struct reach_local *r, struct reach_child *child,
+                       const char *path, char *const *arguments,
+                       struct gpul_spawn_fd *fds, size_t fd_count,
+                       struct gpul_error *err)
+{
+    child->words_fd = open_words(err);
+    if (child->words_fd < 0)
+        return child->words_fd;
+    fds[2] = (struct gpul_spawn_fd){child->words_fd, 2};
+    struct gpul_spawn spec = {
+        .path = path,
+        .arguments = arguments,
+        .environment = environ,
+        .fds = fds,
+        .fd_count = fd_count,
+    };
+    int exec_errno = 0;
+    int rc = gpul_spawn(&child->pid, &exec_errno, &spec, err);
+    if (rc != 0)
+        return gpul_wrap(err, rc, "cannot start %s", path);
+    r->alive++;
+    return 0;
+}
+
+static int start_coordinator(struct reach_local *r,
+                             const struct reach_local_job *job, int null_fd,
+                             struct gpul_error *err)
+{
+    char name[] = "gpulaunch-coordinator";
+    char *arguments[] = {name, NULL};
+    struct gpul_spawn_fd fds[] = {
+        {null_fd, 0},          {null_fd, 1},        {-1, 2},
+        {job->operator_fd, 3}, {job->listen_fd, 4},
+    };
+    return start_child(r, &r->coordinator, r->coordinator_path, arguments, fds,
+                       sizeof fds / sizeof fds[0], err);
+}
+
+/* The longest start-up comes first; then all workers are on their way while
+ * the coordinator still loads. */
+static int start_worker(struct reach_local *r,
+                        const struct reach_local_job *job, uint32_t index,
+                        int null_fd, struct gpul_error *err)
+{
+    char program[] = "gpulaunch-worker";
+    char connect[] = "--connect", id_flag[] = "--job", name_flag[] = "--name";
+    char join[] = "--join-timeout";
+    char address[ADDRESS_BYTES], name[NUMBER_BYTES], seconds[NUMBER_BYTES];
+    char id[NAME_MAX];
+    snprintf(address, sizeof address, "127.0.0.1:%u", job->port);
+    snprintf(name, sizeof name, REACH_LOCAL_PREFIX "%" PRIu32, index);
+    snprintf(seconds, sizeof seconds, "%" PRIu32,
+             (job->join_timeout_ms - 1) / 1000 + 1);
+    snprintf(id, sizeof id, "%s", job->job_id);
+    char *arguments[] = {program,   connect, address, id_flag, id,
+                         name_flag, name,    join,    seconds, NULL};
+    struct gpul_spawn_fd fds[] = {{null_fd, 0}, {null_fd, 1}, {-1, 2}};
+    return start_child(r, &r->workers[index], r->worker_path, arguments, fds,
+                       sizeof fds / sizeof fds[0], err);
+}
+
+int reach_local_start(struct reach_local *r, const struct reach_local_job *job,
+                      struct gpul_error *err)
+{
+    r->workers = calloc(job->node_count, sizeof *r->workers);
+    if (r->workers == NULL)
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    r->worker_count = job->node_count;
+    r->coordinator.words_fd = -1;
+    for (uint32_t i = 0; i < r->worker_count; i++)
+        r->workers[i].words_fd = -1;
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null_fd < 0)
+        return gpul_fail_errno(err, errno, "cannot open /dev/null");
+    /* Orphans of a dead worker come to us, so that none gets away. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int rc = start_coordinator(r, job, null_fd, err);
+    for (uint32_t i = 0; rc == 0 && i < r->worker_count; i++)
+        rc = start_worker(r, job, i, null_fd, err);
+    close(null_fd);
+    if (rc != 0)
+        reach_local_kill_all(r);
+    return rc;
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+static struct reach_child *child_of(struct reach_local *r, pid_t pid)
+{
+    if (r->coordinator.pid == pid)
+        return &r->coordinator;
+    for (uint32_t i = 0; i < r->worker_count; i++) {
+        if (r->workers[i].pid == pid)
+            return &r->workers[i];
+    }
+    return NULL;
+}
+
+bool reach_local_reap(struct reach_local *r)
+{
+    bool any = false;
+    for (;;) {
+        int status = 0;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid < 0 && errno == EINTR)
+            continue;
+        if (pid <= 0)
+            return any;
+        struct reach_child *child = child_of(r, pid);
+        if (child == NULL)
+            continue;
+        child->pid = 0;
+        child->has_ended = true;
+        child->status = status;
+        r->alive--;
+        any = true;
+    }
+}
+
+void reach_local_signal_workers(const struct reach_local *r, int number)
+{
+    for (uint32_t i = 0; i < r->worker_count; i++) {
+        if (r->workers[i].pid > 0)
+            kill(r->workers[i].pid, number);
+    }
+}
+
+void reach_local_signal_coordinator(const struct reach_local *r, int number)
+{
+    if (r->coordinator.pid > 0)
+        kill(r->coordinator.pid, number);
+}
+
+void reach_local_kill_all(struct reach_local *r)
+{
+    reach_local_signal_workers(r, SIGKILL);
+    reach_local_signal_coordinator(r, SIGKILL);
+    while (r->alive > 0) {
+        if (!reach_local_reap(r))
+            usleep(POLL_US);
+    }
+}
+
+/* The last line or lines, made one: control characters become spaces. */
+static void append_words(struct gpul_buf *out, int fd)
+{
+    char words[WORDS_BYTES];
+    off_t size = lseek(fd, 0, SEEK_END);
+    off_t from = size > WORDS_BYTES ? size - WORDS_BYTES : 0;
+    ssize_t n = pread(fd, words, sizeof words, from);
+    while (n > 0 && (unsigned char)words[n - 1] <= ' ')
+        n--;
+    if (n <= 0)
+        return;
+    for (ssize_t i = 0; i < n; i++) {
+        if ((unsigned char)words[i] < ' ' || words[i] == 0x7f)
+            words[i] = ' ';
+    }
+    gpul_buf_append_text(out, ": ");
+    gpul_buf_append(out, words, (size_t)n);
+}
+
+int reach_local_describe(struct gpul_buf *out, const struct reach_child *child)
+{
+    if (WIFSIGNALED(child->status)) {
+        gpul_buf_append_text(out, "ended by ");
+        report_signal(out, (uint32_t)WTERMSIG(child->status));
+    } else {
+        gpul_buf_appendf(out, "ended with exit code %d",
+                         WEXITSTATUS(child->status));
+    }
+    if (child->words_fd >= 0)
+        append_words(out, child->words_fd);
+    return out->is_failed ? GPUL_ELIMIT : 0;
+}
+
+static bool is_of_job(long pid, const char *job_id)
+{
+    char path[64], wanted[128], block[16384];
+    snprintf(path, sizeof path, "/proc/%ld/environ", pid);
+    int n = snprintf(wanted, sizeof wanted, "GPULAUNCH_JOB_ID=%s", job_id);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool found = false;
+    size_t kept = 0;
+    ssize_t got;
+    while (!found && (got = read(fd, block + kept, sizeof block - kept)) > 0) {
+        size_t used = kept + (size_t)got;
+        found = memmem(block, used, wanted, (size_t)n + 1) != NULL;
+        kept = used < sizeof wanted ? used : sizeof wanted;
+        memmove(block, block + used - kept, kept);
+    }
+    close(fd);
+    return found;
+}
+
+uint32_t reach_local_kill_orphans(const char *job_id)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
+    FILE *list = fopen(path, "re");
+    if (list == NULL)
+        return 0;
+    uint32_t killed = 0;
+    long pid;
+    while (fscanf(list, "%ld", &pid) == 1) {
+        if (is_of_job(pid, job_id) && kill((pid_t)pid, SIGKILL) == 0)
+            killed++;
+    }
+    fclose(list);
+    return killed;
+}
+
+void reach_local_release(struct reach_local *r)
+{
+    if (r->coordinator.words_fd >= 0)
+        close(r->coordinator.words_fd);
+    for (uint32_t i = 0; i < r->worker_count; i++) {
+        if (r->workers[i].words_fd >= 0)
+            close(r->workers[i].words_fd);
+    }
+    free(r->workers);
+    r->workers = NULL;
+    r->worker_count = 0;
+}

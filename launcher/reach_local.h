@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reaching nodes by starting them here: the coordinator and N workers as
+ * children of the front end, each in a session of its own. Edge.
+ *
+ * Happy path: find the programs, start the coordinator with the operator's
+ * socket and the listening socket, start the workers with its address, reap
+ * them when the job is over.
+ * Failure: what cannot be started ends those that were; a child that ends
+ * leaves its status and its last words, kept in memory files that nobody has
+ * to read in time.
+ */
+#ifndef LAUNCHER_REACH_LOCAL_H
+#define LAUNCHER_REACH_LOCAL_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/buf.h"
+#include "common/error.h"
+
+#define REACH_LOCAL_PREFIX "local-"
+
+struct reach_child {
+    pid_t pid; /* 0: not started, or reaped */
+    bool has_ended;
+    bool is_told; /* its end was dealt with; for the caller */
+    int status;   /* of waitpid */
+    int words_fd; /* its standard error, -1: none */
+};
+
+struct reach_local {
+    char coordinator_path[PATH_MAX];
+    char worker_path[PATH_MAX];
+    struct reach_child coordinator;
+    struct reach_child *workers;
+    uint32_t worker_count;
+    uint32_t alive; /* children not yet reaped */
+};
+
+struct reach_local_job {
+    const char *job_id;
+    uint32_t node_count;
+    uint32_t join_timeout_ms;
+    int operator_fd; /* the coordinator's end of the socket pair */
+    int listen_fd;
+    uint16_t port; /* of listen_fd, on 127.0.0.1 */
+};
+
+/* Find the programs beside this one or in ../libexec/gpulaunch. Errors:
+ * GPUL_ENOTFOUND naming both places. */
+int reach_local_find(struct reach_local *r, struct gpul_error *err);
+
+/* Start everything. On failure nothing is left running. */
+int reach_local_start(struct reach_local *r, const struct reach_local_job *job,
+                      struct gpul_error *err);
+
+/* Collect children that have ended, this one's and orphans that came to us;
+ * true if any of ours did. */
+bool reach_local_reap(struct reach_local *r);
+
+/* Signal every worker that still runs. */
+void reach_local_signal_workers(const struct reach_local *r, int number);
+void reach_local_signal_coordinator(const struct reach_local *r, int number);
+
+/* SIGKILL to all that still run, and wait until they are gone. */
+void reach_local_kill_all(struct reach_local *r);
+
+/* Append how a child ended and what it said last, on one line. */
+int reach_local_describe(struct gpul_buf *out, const struct reach_child *child);
+
+/* SIGKILL processes of the job whose worker died before them; they were
+ * handed to us by the kernel. Returns how many there were. */
+uint32_t reach_local_kill_orphans(const char *job_id);
+
+void reach_local_release(struct reach_local *r);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+
+/* A deep copy of any message, or NULL. */
+static void *copy_message(const ProtobufCMessage *message)
+{
+    size_t n = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = malloc(n + 1);
+    if (bytes == NULL)
+        return NULL;
+    protobuf_c_message_pack(message, bytes);
+    void *copy = protobuf_c_message_unpack(message->descriptor, NULL, n, bytes);
+    free(bytes);
+    return copy;
+}
+
+static void release_pages(struct record *r)
+{
+    for (size_t i = 0; i < r->page_count; i++)
+        gpul__event__free_unpacked(r->pages[i], NULL);
+    free(r->pages);
+    r->pages = NULL;
+    r->page_count = 0;
+}
+
+void record_release(struct record *r)
+{
+    release_pages(r);
+    gpul__event__free_unpacked(r->self_test, NULL);
+    for (size_t i = 0; i < r->notice_count; i++)
+        free(r->notices[i]);
+    gpul__job_end__free_unpacked(r->end, NULL);
+    *r = (struct record){0};
+}
+
+/* A page that begins at rank 0 begins a new generation. */
+static void add_page(struct record *r, const Gpul__Event *event)
+{
+    bool is_first = event->n_members > 0 && event->members[0]->node_rank == 0;
+    if (is_first)
+        release_pages(r);
+    Gpul__Event **grown =
+        realloc(r->pages, (r->page_count + 1) * sizeof(*r->pages));
+    if (grown == NULL)
+        return;
+    r->pages = grown;
+    Gpul__Event *copy = copy_message(&event->base);
+    if (copy != NULL)
+        r->pages[r->page_count++] = copy;
+}
+
+static void add_notice(struct record *r, const char *text)
+{
+    if (r->notice_count == RECORD_NOTICES_MAX)
+        return;
+    char *copy = strdup(text);
+    if (copy != NULL)
+        r->notices[r->notice_count++] = copy;
+}
+
+void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
+{
+    switch (event->kind) {
+    case GPUL__EVENT__KIND__ASSIGNED:
+        r->assigned_ms = now_ms;
+        add_page(r, event);
+        break;
+    case GPUL__EVENT__KIND__SELF_TEST_PASSED:
+    case GPUL__EVENT__KIND__SELF_TEST_SKIPPED:
+        r->tested_ms = now_ms;
+        gpul__event__free_unpacked(r->self_test, NULL);
+        r->self_test = copy_message(&event->base);
+        break;
+    case GPUL__EVENT__KIND__LAUNCHED:
+        r->launched_ms = now_ms;
+        break;
+    case GPUL__EVENT__KIND__NOTICE:
+    case GPUL__EVENT__KIND__RETRYING:
+        add_notice(r, event->text);
+        break;
+    default:
+        break;
+    }
+}
+
+int record_end(struct record *r, const Gpul__JobEnd *end, uint64_t now_ms)
+{
+    if (r->end != NULL)
+        return 0;
+    r->ended_ms = now_ms;
+    r->end = copy_message(&end->base);
+    return r->end != NULL ? 0 : GPUL_ENOMEM;
+}
+
+uint32_t record_world_size(const struct record *r)
+{
+    uint32_t world = 0;
+    for (size_t i = 0; i < r->page_count; i++) {
+        for (size_t k = 0; k < r->pages[i]->n_members; k++)
+            world += r->pages[i]->members[k]->rank_count;
+    }
+    return world;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is worth keeping of a run, for the result file: copies of what the
+ * coordinator told, and when. Pure: times come in.
+ */
+#ifndef LAUNCHER_RECORD_H
+#define LAUNCHER_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpulaunch.pb-c.h"
+
+enum { RECORD_NOTICES_MAX = 100 };
+
+struct record {
+    uint64_t started_unix_s;
+    /* Milliseconds of one clock; 0: did not happen. */
+    uint64_t started_ms;
+    uint64_t assigned_ms;
+    uint64_t tested_ms;
+    uint64_t launched_ms;
+    uint64_t ended_ms;
+    Gpul__Event **pages; /* ASSIGNED events of the last generation */
+    size_t page_count;
+    Gpul__Event *self_test; /* SELF_TEST_PASSED or _SKIPPED, or NULL */
+    char *notices[RECORD_NOTICES_MAX];
+    size_t notice_count;
+    Gpul__JobEnd *end;
+};
+
+void record_release(struct record *r);
+
+/* Keep what matters of an event. Without memory the record stays thinner. */
+void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms);
+
+/* The first end is the end. Returns 0 or GPUL_ENOMEM. */
+int record_end(struct record *r, const Gpul__JobEnd *end, uint64_t now_ms);
+
+/* Ranks of the assigned nodes, 0 before that. */
+uint32_t record_world_size(const struct record *r);
+
+#endif

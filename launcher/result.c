@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/result.h"
+
+#include "launcher/json.h"
+
+enum { SCHEMA_VERSION = 1 };
+
+static json_t *seconds(double amount)
+{
+    return json_real(amount);
+}
+
+/* Between two moments, null if either did not happen. */
+static json_t *span(uint64_t from_ms, uint64_t to_ms)
+{
+    if (from_ms == 0 || to_ms < from_ms)
+        return json_null();
+    return seconds((double)(to_ms - from_ms) / 1e3);
+}
+
+static json_t *phases_json(const struct record *r)
+{
+    uint64_t ready_ms = r->tested_ms != 0 ? r->tested_ms : r->assigned_ms;
+    json_t *o = json_object();
+    json_object_set_new(o, "gather_seconds",
+                        span(r->started_ms, r->assigned_ms));
+    json_object_set_new(o, "self_test_seconds",
+                        span(r->assigned_ms, r->tested_ms));
+    json_object_set_new(o, "launch_seconds", span(ready_ms, r->launched_ms));
+    json_object_set_new(o, "run_seconds", span(r->launched_ms, r->ended_ms));
+    return o;
+}
+
+static json_t *nodes_json(const struct record *r)
+{
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < r->page_count; i++) {
+        for (size_t k = 0; k < r->pages[i]->n_members; k++) {
+            const Gpul__Member *m = r->pages[i]->members[k];
+            json_t *o = json_object();
+            json_put_text(o, "name", m->node_name);
+            json_put_text(o, "host", m->hostname);
+            json_put_text(o, "address", m->address);
+            json_object_set_new(o, "node_rank", json_integer(m->node_rank));
+            json_object_set_new(o, "first_rank", json_integer(m->first_rank));
+            json_object_set_new(o, "rank_count", json_integer(m->rank_count));
+            json_object_set_new(o, "gpus", json_integer(m->gpus));
+            json_array_append_new(nodes, o);
+        }
+    }
+    return nodes;
+}
+
+static json_t *row_json(const Gpul__SelfTestRow *row)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "bytes", json_integer((json_int_t)row->bytes));
+    json_object_set_new(o, "count", json_integer((json_int_t)row->count));
+    json_object_set_new(o, "iterations", json_integer(row->iterations));
+    json_object_set_new(o, "min_seconds", seconds((double)row->min_ns / 1e9));
+    json_object_set_new(o, "median_seconds",
+                        seconds((double)row->median_ns / 1e9));
+    json_object_set_new(o, "max_seconds", seconds((double)row->max_ns / 1e9));
+    json_object_set_new(o, "algbw_bytes_per_second",
+                        json_real(row->algbw_gbps * 1e9));
+    json_object_set_new(o, "busbw_bytes_per_second",
+                        json_real(row->busbw_gbps * 1e9));
+    json_object_set_new(o, "wrong_elements",
+                        json_integer((json_int_t)row->wrong_elements));
+    return o;
+}
+
+/* off, skipped, passed; failed when the job ended by it; not_run when the
+ * job ended before it. */
+static const char *self_test_status(const struct result *result)
+{
+    const Gpul__Event *e = result->record->self_test;
+    if (result->plan->self_test == PLAN_SELF_TEST_OFF)
+        return "off";
+    if (e != NULL)
+        return e->kind == GPUL__EVENT__KIND__SELF_TEST_SKIPPED ? "skipped"
+                                                               : "passed";
+    return result->record->assigned_ms != 0 ? "failed" : "not_run";
+}
+
+static json_t *self_test_json(const struct result *result)
+{
+    static const char *const levels[] = {"off", "quick", "full"};
+    const Gpul__Event *e = result->record->self_test;
+    json_t *o = json_object();
+    json_t *rows = json_array();
+    for (size_t i = 0; e != NULL && i < e->n_rows; i++)
+        json_array_append_new(rows, row_json(e->rows[i]));
+    json_put_text(o, "level", levels[result->plan->self_test]);
+    json_put_text(o, "status", self_test_status(result));
+    json_object_set_new(o, "rows", rows);
+    return o;
+}
+
+static json_t *exit_json(const Gpul__Exit *e)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "rank", json_integer(e->rank));
+    json_object_set_new(o, "exit_code", json_integer(e->code));
+    json_object_set_new(o, "signal", json_integer(e->signal));
+    json_object_set_new(o, "exec_errno", json_integer(e->exec_errno));
+    json_put_text(o, "text", e->text);
+    json_object_set_new(o, "ran_seconds", seconds((double)e->ran_ms / 1e3));
+    json_put_text(o, "log", e->log);
+    return o;
+}
+
+static void put_end(json_t *o, const Gpul__JobEnd *end)
+{
+    json_t *exits = json_array();
+    json_t *unclean = json_array();
+    for (size_t i = 0; i < end->n_exits; i++)
+        json_array_append_new(exits, exit_json(end->exits[i]));
+    for (size_t i = 0; i < end->n_unclean; i++)
+        json_array_append_new(unclean, json_string(end->unclean[i]));
+    json_object_set_new(o, "rank",
+                        end->has_rank ? json_integer(end->rank) : json_null());
+    json_put_text(o, "node", end->node_name);
+    json_put_text(o, "host", end->hostname);
+    json_put_text(o, "log", end->log);
+    json_object_set_new(o, "exits", exits);
+    json_object_set_new(o, "unclean", unclean);
+    json_object_set_new(o, "generation", json_integer(end->generation));
+    json_object_set_new(o, "restarts", json_integer(end->restarts));
+}
+
+static json_t *command_json(const struct plan *plan)
+{
+    json_t *words = json_array();
+    for (size_t i = 0; i < plan->command_count; i++) {
+        json_t *word = json_string(plan->command[i]);
+        json_array_append_new(words, word != NULL ? word : json_null());
+    }
+    return words;
+}
+
+int result_print(struct gpul_buf *out, const struct result *result)
+{
+    const struct record *r = result->record;
+    json_t *o = json_object();
+    json_object_set_new(o, "schema_version", json_integer(SCHEMA_VERSION));
+    json_put_text(o, "version", GPULAUNCH_VERSION);
+    json_put_text(o, "job_id", result->job_id);
+    json_object_set_new(o, "exit_code", json_integer(result->exit_code));
+    json_put_text(o, "reason", r->end->reason);
+    json_put_text(o, "message", result->message);
+    put_end(o, r->end);
+    json_object_set_new(o, "started_at_unix_seconds",
+                        json_integer((json_int_t)r->started_unix_s));
+    json_object_set_new(o, "duration_seconds",
+                        span(r->started_ms, r->ended_ms));
+    json_object_set_new(o, "phases", phases_json(r));
+    json_object_set_new(o, "world_size", json_integer(record_world_size(r)));
+    json_object_set_new(o, "nodes", nodes_json(r));
+    json_object_set_new(o, "self_test", self_test_json(result));
+    json_object_set_new(o, "command", command_json(result->plan));
+    json_put_text(o, "log_dir", result->log_dir);
+    json_t *notices = json_array();
+    for (size_t i = 0; i < r->notice_count; i++)
+        json_array_append_new(notices, json_string(r->notices[i]));
+    json_object_set_new(o, "notices", notices);
+    int rc = json_print(out, o);
+    json_decref(o);
+    return rc;
+}

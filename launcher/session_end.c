@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Signals, children and deadlines of a session: what ending.h decides is
+ * done here.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "launcher/session_internal.h"
+
+enum { WORDS_BYTES_MAX = 1024 };
+
+void session_end_by_ourselves(struct session *s, uint32_t exit_code,
+                              const char *reason, const char *text)
+{
+    char reason_copy[32], text_copy[WORDS_BYTES_MAX];
+    Gpul__JobEnd end = GPUL__JOB_END__INIT;
+    snprintf(reason_copy, sizeof reason_copy, "%s", reason);
+    snprintf(text_copy, sizeof text_copy, "%s", text);
+    end.exit_code = exit_code;
+    end.reason = reason_copy;
+    end.text = text_copy;
+    record_end(&s->record, &end, gpul_clock_ms());
+}
+
+/* ---- closing ------------------------------------------------------------- */
+
+static void close_everything(struct session *s)
+{
+    s->is_closing = true;
+    session_send_credits(s);
+    if (s->desk != NULL)
+        gpul_transport_close(s->desk, 0);
+    for (size_t i = 0; i < SESSION_SIGNAL_COUNT; i++)
+        uv_close((uv_handle_t *)&s->signals[i], NULL);
+    uv_close((uv_handle_t *)&s->timer, NULL);
+    uv_close((uv_handle_t *)&s->prepare, NULL);
+    console_close(s->console);
+}
+
+/* Over when nothing of the job is left and all output is written. A reader
+ * that is slow may take its time; a signal cuts the wait short. */
+static void close_if_over(struct session *s)
+{
+    if (s->is_closing || s->ending.phase != ENDING_GONE)
+        return;
+    if (!s->is_reported) {
+        s->is_reported = true;
+        session_report(s);
+    }
+    if (console_is_drained(s->console) || s->is_drain_cut)
+        close_everything(s);
+}
+
+void session_output_moved(struct session *s)
+{
+    session_check_output(s);
+    close_if_over(s);
+}
+
+/* ---- deadlines ----------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *timer);
+
+/* Is the coordinator still at it? */
+static bool has_job(const struct session *s)
+{
+    return s->ending.phase == ENDING_WORKING ||
+           s->ending.phase == ENDING_STOPPING;
+}
+
+static void arm(struct session *s)
+{
+    uint64_t next_ms = s->ending.deadline_ms;
+    if (has_job(s) && progress_next_ms(&s->progress) < next_ms)
+        next_ms = progress_next_ms(&s->progress);
+    if (next_ms == UINT64_MAX) {
+        uv_timer_stop(&s->timer);
+        return;
+    }
+    uint64_t now_ms = gpul_clock_ms();
+    uv_timer_start(&s->timer, on_timer, next_ms > now_ms ? next_ms - now_ms : 0,
+                   0);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct session *s = timer->data;
+    if (has_job(s))
+        progress_tick(&s->progress, gpul_clock_ms());
+    session_step(s, ENDING_TICK);
+}
+
+/* ---- the end game -------------------------------------------------------- */
+
+static void lose_desk(struct session *s)
+{
+    session_end_by_ourselves(s, SESSION_EXIT_LOST, "coordinator_lost",
+                             "the coordinator did not end the job in time");
+}
+
+void session_step(struct session *s, enum ending_event event)
+{
+    unsigned todo = ending_step(&s->ending, event, gpul_clock_ms());
+    int number = s->stop_signal != 0 ? s->stop_signal : SIGTERM;
+    if ((todo & ENDING_CANCEL) != 0)
+        session_cancel(s, number, false);
+    if ((todo & ENDING_CANCEL_NOW) != 0)
+        session_cancel(s, number, true);
+    if ((todo & ENDING_LOSE_DESK) != 0)
+        lose_desk(s);
+    if ((todo & ENDING_TERM_WORKERS) != 0)
+        reach_local_signal_workers(&s->reach, SIGTERM);
+    if ((todo & ENDING_TERM_COORDINATOR) != 0)
+        reach_local_signal_coordinator(&s->reach, SIGTERM);
+    if ((todo & ENDING_KILL_ALL) != 0) {
+        reach_local_signal_workers(&s->reach, SIGKILL);
+        reach_local_signal_coordinator(&s->reach, SIGKILL);
+        reach_local_kill_orphans(s->job_id);
+    }
+    if (s->reach.alive == 0 && !has_job(s))
+        ending_step(&s->ending, ENDING_ALL_GONE, gpul_clock_ms());
+    arm(s);
+    close_if_over(s);
+}
+
+/* ---- children ------------------------------------------------------------ */
+
+static void tell_early_deaths(struct session *s)
+{
+    for (uint32_t i = 0; i < s->reach.worker_count; i++) {
+        struct reach_child *worker = &s->reach.workers[i];
+        if (!worker->has_ended || worker->is_told)
+            continue;
+        worker->is_told = true;
+        if (status_has_joined(&s->progress.status, i) || s->record.end != NULL)
+            continue;
+        struct gpul_buf words;
+        gpul_buf_init(&words, WORDS_BYTES_MAX);
+        gpul_buf_append_text(&words, "gpulaunch-worker ");
+        reach_local_describe(&words, worker);
+        session_node_gone(s, i, gpul_buf_text(&words));
+        gpul_buf_release(&words);
+    }
+}
+
+/* Without its JobEnd the coordinator has failed, whatever its status. */
+void session_judge_coordinator(struct session *s)
+{
+    struct reach_child *coordinator = &s->reach.coordinator;
+    if (!coordinator->has_ended || s->desk != NULL || s->record.end != NULL)
+        return;
+    struct gpul_buf words;
+    gpul_buf_init(&words, WORDS_BYTES_MAX);
+    gpul_buf_append_text(&words, "the coordinator was lost: it ");
+    reach_local_describe(&words, coordinator);
+    session_end_by_ourselves(s, SESSION_EXIT_LOST, "coordinator_lost",
+                             gpul_buf_text(&words));
+    gpul_buf_release(&words);
+}
+
+static uint32_t workers_alive(const struct session *s)
+{
+    return s->reach.alive - (s->reach.coordinator.has_ended ? 0u : 1u);
+}
+
+void session_reap(struct session *s)
+{
+    if (!reach_local_reap(&s->reach))
+        return;
+    tell_early_deaths(s);
+    session_judge_coordinator(s);
+    if (workers_alive(s) == 0)
+        session_step(s, ENDING_WORKERS_GONE);
+}
+
+/* ---- output -------------------------------------------------------------- */
+
+void session_check_output(struct session *s)
+{
+    int why = console_stdout_error(s->console);
+    if (why == 0 || s->is_closing || s->is_pipe_closed || s->is_output_lost)
+        return;
+    if (why == EPIPE) {
+        s->is_pipe_closed = true;
+        progress_fault(&s->progress,
+                       "the reader of standard output has gone; stopping the "
+                       "job");
+        session_step(s, ENDING_SIGNAL);
+        return;
+    }
+    s->is_output_lost = true;
+    progress_fault(&s->progress,
+                   "cannot write to standard output: %s; the job goes on "
+                   "without it",
+                   strerror(why));
+}
+
+/* ---- signals ------------------------------------------------------------- */
+
+static void on_stop_signal(uv_signal_t *handle, int number)
+{
+    struct session *s = handle->data;
+    if (s->stop_signal == 0)
+        s->stop_signal = number;
+    s->is_drain_cut = s->ending.phase == ENDING_GONE;
+    session_step(s, ENDING_SIGNAL);
+}
+
+static void on_child_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    session_reap(handle->data);
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    session_send_credits(prepare->data);
+}
+
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+int session_watch(struct session *s, struct gpul_error *err)
+{
+    static const int numbers[SESSION_SIGNAL_COUNT] = {SIGCHLD, SIGINT, SIGTERM,
+                                                      SIGHUP};
+    int rc = 0;
+    for (size_t i = 0; i < SESSION_SIGNAL_COUNT && rc == 0; i++) {
+        uv_signal_init(&s->loop, &s->signals[i]);
+        s->signals[i].data = s;
+        /* nohup and a shell's background jobs ignore some of them on
+         * purpose. */
+        if (numbers[i] != SIGCHLD && is_ignored(numbers[i]))
+            continue;
+        rc = uv_signal_start(&s->signals[i],
+                             numbers[i] == SIGCHLD ? on_child_signal
+                                                   : on_stop_signal,
+                             numbers[i]);
+    }
+    if (rc != 0)
+        return gpul_fail(err, GPUL_ESYS, "cannot watch signals: %s",
+                         uv_strerror(rc));
+    uv_timer_init(&s->loop, &s->timer);
+    s->timer.data = s;
+    uv_prepare_init(&s->loop, &s->prepare);
+    s->prepare.data = s;
+    uv_prepare_start(&s->prepare, on_prepare);
+    uv_unref((uv_handle_t *)&s->prepare);
+    arm(s);
+    return 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state of a session, shared by the files that are its parts: session.c
+ * (start), session_prepare.c, session_desk.c (what the coordinator says),
+ * session_end.c (signals, children, deadlines) and session_report.c. Edge.
+ */
+#ifndef LAUNCHER_SESSION_INTERNAL_H
+#define LAUNCHER_SESSION_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/buf.h"
+#include "launcher/console.h"
+#include "launcher/ending.h"
+#include "launcher/envbook.h"
+#include "launcher/plan.h"
+#include "launcher/progress.h"
+#include "launcher/reach_local.h"
+#include "launcher/record.h"
+#include "proto/transport.h"
+
+enum {
+    SESSION_JOB_ID_BYTES = 32,
+    SESSION_SIGNAL_COUNT = 4, /* CHLD, INT, TERM, HUP */
+    SESSION_EXIT_LOST = 75,   /* coordinator_lost */
+};
+
+struct session {
+    const struct plan *plan;
+    char job_id[SESSION_JOB_ID_BYTES];
+    char *log_root; /* owned; the job's logs are in <log_root>/<job_id> */
+    char *log_dir;  /* owned */
+    struct gpul_buf job_frame;
+
+    uv_loop_t loop;
+    uv_signal_t signals[SESSION_SIGNAL_COUNT];
+    uv_timer_t timer;
+    uv_prepare_t prepare; /* sends the credits of one turn of the loop */
+    bool has_loop;
+
+    struct console *console;
+    struct progress progress;
+    struct reach_local reach;
+    struct gpul_transport *desk; /* NULL once closed */
+    struct envbook envbook;
+    struct record record;
+    struct ending ending;
+
+    uint64_t *credits; /* by node rank, owed to the coordinator */
+    bool has_credits;
+    int stop_signal;     /* first signal that asked us to end, 0: none */
+    bool is_pipe_closed; /* the reader of standard output has gone */
+    bool is_output_lost; /* standard output failed for another reason */
+    bool is_drain_cut;   /* the user would not wait for slow output */
+    bool is_reported;
+    bool is_closing;
+};
+
+/* session_prepare.c: all that can be found out before anything is started.
+ * Errors are for the user. */
+int session_prepare(struct session *s, struct gpul_error *err);
+
+/* session_desk.c */
+int session_open_desk(struct session *s, int fd, struct gpul_error *err);
+void session_cancel(struct session *s, int number, bool is_immediate);
+void session_node_gone(struct session *s, uint32_t index, const char *words);
+void session_credit(struct session *s, uint32_t node_rank, uint64_t bytes);
+void session_send_credits(struct session *s);
+
+/* session_end.c */
+void session_step(struct session *s, enum ending_event event);
+int session_watch(struct session *s, struct gpul_error *err);
+void session_reap(struct session *s);
+void session_check_output(struct session *s);
+void session_output_moved(struct session *s);
+void session_judge_coordinator(struct session *s);
+
+/* session_report.c */
+void session_report(struct session *s);
+int session_exit_code(const struct session *s);
+
+/* Record an end that no coordinator told. */
+void session_end_by_ourselves(struct session *s, uint32_t exit_code,
+                              const char *reason, const char *text);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is found out and made before anything is started: a session that
+ * fails here leaves nothing behind.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/job_message.h"
+#include "launcher/logdir.h"
+#include "launcher/savefile.h"
+#include "launcher/session_internal.h"
+#include "proto/limits.h"
+
+/* 20261130-221500-3f9a2c41: sorts by time, unique by chance. */
+static int draw_job_id(char *id, struct gpul_error *err)
+{
+    uint32_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return gpul_fail_errno(err, errno, "cannot draw a job id");
+    struct tm utc;
+    time_t now = time(NULL);
+    gmtime_r(&now, &utc);
+    char date[32];
+    strftime(date, sizeof date, "%Y%m%d-%H%M%S", &utc);
+    snprintf(id, SESSION_JOB_ID_BYTES, "%.15s-%08" PRIx32, date, random);
+    return 0;
+}
+
+static int prepare_logs(struct session *s, struct gpul_error *err)
+{
+    int rc = s->plan->log_dir != NULL
+                 ? logdir_open(&s->log_root, s->plan->log_dir, err)
+                 : logdir_open_default(&s->log_root, err);
+    if (rc != 0)
+        return s->plan->log_dir != NULL ? gpul_wrap(err, rc, "--log-dir") : rc;
+    if (asprintf(&s->log_dir, "%s/%s", s->log_root, s->job_id) < 0) {
+        s->log_dir = NULL;
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+/* GPUs of this machine show as device files, whatever driver library. */
+static bool has_gpu(void)
+{
+    return access("/dev/nvidia0", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
+}
+
+static int prepare_job(struct session *s, struct gpul_error *err)
+{
+    char directory[PATH_MAX];
+    if (getcwd(directory, sizeof directory) == NULL)
+        return gpul_fail_errno(err, errno, "cannot tell the working directory");
+    struct job_message message = {
+        .job_id = s->job_id,
+        .name_prefix = REACH_LOCAL_PREFIX,
+        .working_directory = directory,
+        .log_dir = s->log_dir,
+        .has_gpu = has_gpu(),
+    };
+    gpul_buf_init(&s->job_frame, GPUL_JOB_BYTES_MAX + GPUL_FRAME_PREFIX_BYTES);
+    return job_message_encode(&s->job_frame, s->plan, &message, err);
+}
+
+int session_prepare(struct session *s, struct gpul_error *err)
+{
+    int rc = draw_job_id(s->job_id, err);
+    if (rc == 0)
+        rc = reach_local_find(&s->reach, err);
+    if (rc == 0 && s->plan->result_path != NULL)
+        rc = savefile_check(s->plan->result_path, err);
+    if (rc == 0)
+        rc = prepare_logs(s, err);
+    if (rc == 0)
+        rc = prepare_job(s, err);
+    if (rc != 0)
+        return rc;
+    s->credits = calloc(s->plan->node_count, sizeof *s->credits);
+    return s->credits != NULL ? 0
+                              : gpul_fail(err, GPUL_ENOMEM, "out of memory");
+}
