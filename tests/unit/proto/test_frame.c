@@ -161,8 +161,8 @@ static void test_phase(void **state)
     gpul_buf_release(&b);
 }
 
-/* An announced length costs nothing until its bytes are here, and a large
- * frame leaves no large buffer behind. */
+/* An announced length costs nothing until its bytes are here, and a stream
+ * from which all was taken holds no memory. */
 static void test_memory(void **state)
 {
     (void)state;
@@ -186,11 +186,87 @@ static void test_memory(void **state)
     assert_int_equal(gpul_deframer_feed(&d, rest, sizeof(rest), NULL), 0);
     assert_int_equal(gpul_deframer_next(&d, &body, &n, NULL), 1);
     assert_int_equal(n, 5);
-    assert_int_equal(gpul_deframer_feed(&d, rest, 0, NULL), 0);
-    assert_in_range(memory_held(), 0, 16u << 10);
+    assert_int_equal(gpul_deframer_next(&d, &body, &n, NULL), 0);
+    assert_int_equal(memory_held(), 0);
     assert_in_range(memory_peak(), GPUL_JOB_BYTES_MAX, 2 * GPUL_JOB_BYTES_MAX);
     gpul_deframer_release(&d);
     assert_int_equal(memory_held(), 0);
+}
+
+/* Frames of output, `count` of them. */
+static struct gpul_buf output_stream(unsigned count)
+{
+    static uint8_t data[GPUL_OUTPUT_BYTES_MAX];
+    Gpul__Output output = GPUL__OUTPUT__INIT;
+    output.stream = GPUL__OUTPUT__STREAM__STDOUT;
+    output.data = (ProtobufCBinaryData){sizeof(data), data};
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_OUTPUT;
+    frame.output = &output;
+    struct gpul_buf b;
+    gpul_buf_init(&b, count * (GPUL_OUTPUT_FRAME_BYTES_MAX + 4));
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(gpul_message_encode(&b, &frame, NULL), 0);
+    }
+    return b;
+}
+
+/* Read as a socket would be: room grows with what comes, up to its maximum,
+ * shrinks when little comes, and the frames are the same. */
+static void test_room(void **state)
+{
+    (void)state;
+    enum { FRAMES = 20 };
+    struct gpul_buf b = output_stream(FRAMES);
+    struct gpul_deframer d;
+    gpul_deframer_init(&d, GPUL_PEER_NODE);
+    size_t at = 0, frames = 0, reads = 0, room_bytes;
+    while (at < b.used) {
+        uint8_t *room = gpul_deframer_room(&d, &room_bytes);
+        assert_in_range(room_bytes, 4096, GPUL_READ_BYTES_MAX);
+        size_t n = b.used - at < room_bytes ? b.used - at : room_bytes;
+        memcpy(room, b.data + at, n);
+        assert_int_equal(gpul_deframer_fill(&d, n, NULL), 0);
+        at += n;
+        reads++;
+        const uint8_t *body;
+        while (gpul_deframer_next(&d, &body, &n, NULL) == 1) {
+            assert_int_equal(gpul_message_type(body, n),
+                             GPUL__FRAME__BODY_OUTPUT);
+            frames++;
+        }
+    }
+    assert_int_equal(frames, FRAMES);
+    assert_in_range(reads, FRAMES / 2, FRAMES / 2 + 5);
+    for (unsigned i = 0; i < 10; i++) {
+        assert_non_null(gpul_deframer_room(&d, &room_bytes));
+        assert_int_equal(gpul_deframer_fill(&d, 0, NULL), 0);
+    }
+    assert_int_equal(room_bytes, 4096);
+    gpul_deframer_release(&d);
+    gpul_buf_release(&b);
+}
+
+/* A broken stream has no room, and without memory there is none either. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    struct gpul_deframer d;
+    size_t n = 1;
+    gpul_deframer_init(&d, GPUL_PEER_NODE);
+    memory_watch();
+    memory_fail_at(1);
+    assert_null(gpul_deframer_room(&d, &n));
+    assert_int_equal(n, 0);
+    uint8_t *room = gpul_deframer_room(&d, &n);
+    assert_non_null(room);
+    memcpy(room, "\0\0\0\0", 4);
+    assert_int_equal(gpul_deframer_fill(&d, 4, NULL), GPUL_EPROTO);
+    assert_null(gpul_deframer_room(&d, &n));
+    struct gpul_error err = {0};
+    assert_int_equal(gpul_deframer_fill(&d, 0, &err), GPUL_EPROTO);
+    assert_string_equal(err.text, "the stream is broken: protocol violation");
+    gpul_deframer_release(&d);
 }
 
 /* A caller that feeds without taking frames out meets a bound. */
@@ -220,6 +296,8 @@ int main(void)
         cmocka_unit_test(test_good_before_bad),
         cmocka_unit_test(test_phase),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
