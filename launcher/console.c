@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "common/buf.h"
 #include "launcher/lines.h"
@@ -95,9 +94,9 @@ static void on_written(void *arg)
     c->handlers.on_progress(c->arg);
 }
 
-int console_create(struct console **out, uv_loop_t *loop,
-                   const struct console_handlers *handlers, void *arg,
-                   struct gpul_error *err)
+int console_create(struct console **out, uv_loop_t *loop, int stdout_fd,
+                   int stderr_fd, const struct console_handlers *handlers,
+                   void *arg, struct gpul_error *err)
 {
     struct console *c = calloc(1, sizeof *c);
     *out = c;
@@ -106,10 +105,10 @@ int console_create(struct console **out, uv_loop_t *loop,
     c->handlers = *handlers;
     c->arg = arg;
     gpul_buf_init(&c->scratch, SCRATCH_BYTES_MAX);
-    outlet_open(&c->out.outlet, loop, STDOUT_FILENO, QUEUE_BYTES_MAX,
-                on_written, c);
-    outlet_open(&c->err.outlet, loop, STDERR_FILENO, QUEUE_BYTES_MAX,
-                on_written, c);
+    outlet_open(&c->out.outlet, loop, stdout_fd, QUEUE_BYTES_MAX, on_written,
+                c);
+    outlet_open(&c->err.outlet, loop, stderr_fd, QUEUE_BYTES_MAX, on_written,
+                c);
     return 0;
 }
 

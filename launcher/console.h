@@ -34,9 +34,11 @@ struct console_handlers {
     void (*on_progress)(void *arg);
 };
 
-int console_create(struct console **out, uv_loop_t *loop,
-                   const struct console_handlers *handlers, void *arg,
-                   struct gpul_error *err);
+/* Write to these two descriptors, which stay the caller's. Errors:
+ * GPUL_ENOMEM. */
+int console_create(struct console **out, uv_loop_t *loop, int stdout_fd,
+                   int stderr_fd, const struct console_handlers *handlers,
+                   void *arg, struct gpul_error *err);
 
 /* Before the first output. */
 void console_configure(struct console *c,

@@ -109,20 +109,24 @@ static void compact(struct outlet *o)
     }
 }
 
+static void write_queued(struct outlet *o)
+{
+    size_t done = put(o, o->queue.data + o->start, o->queue.used - o->start);
+    if (o->error != 0)
+        return;
+    o->start += done;
+    o->written += done;
+    compact(o);
+}
+
+/* libuv reports every fault of a descriptor as EBADF; a write tells more. */
 static void on_writable(uv_poll_t *poll, int status, int events)
 {
     struct outlet *o = poll->data;
     (void)events;
+    write_queued(o);
     if (status < 0)
         end(o, -status);
-    if (o->error == 0 && o->start < o->queue.used) {
-        size_t done =
-            put(o, o->queue.data + o->start, o->queue.used - o->start);
-        o->start += done;
-        o->written += done;
-    }
-    if (o->error == 0)
-        compact(o);
     if (outlet_is_drained(o)) {
         uv_poll_stop(&o->poll);
         o->is_polling = false;

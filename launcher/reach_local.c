@@ -21,6 +21,7 @@ enum {
     NUMBER_BYTES = 32,
     ADDRESS_BYTES = 32,
     POLL_US = 1000,
+    SWEEP_ROUNDS = 100,
 };
 
 /* ---- finding ------------------------------------------------------------- */
@@ -264,21 +265,45 @@ static bool is_of_job(long pid, const char *job_id)
     return found;
 }
 
-uint32_t reach_local_kill_orphans(const char *job_id)
+static bool kill_orphans(const char *job_id)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
     FILE *list = fopen(path, "re");
     if (list == NULL)
-        return 0;
-    uint32_t killed = 0;
+        return false;
+    bool any = false;
     long pid;
     while (fscanf(list, "%ld", &pid) == 1) {
         if (is_of_job(pid, job_id) && kill((pid_t)pid, SIGKILL) == 0)
-            killed++;
+            any = true;
     }
     fclose(list);
-    return killed;
+    return any;
+}
+
+bool reach_local_has_casualty(const struct reach_local *r)
+{
+    for (uint32_t i = 0; i < r->worker_count; i++) {
+        if (r->workers[i].has_ended && r->workers[i].status != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Killing a process may hand us its children, hence the rounds. */
+bool reach_local_sweep(struct reach_local *r, const char *job_id)
+{
+    bool any = false;
+    for (int round = 0; round < SWEEP_ROUNDS; round++) {
+        reach_local_reap(r);
+        if (!kill_orphans(job_id))
+            break;
+        any = true;
+        usleep(POLL_US);
+    }
+    reach_local_reap(r);
+    return any;
 }
 
 void reach_local_release(struct reach_local *r)

@@ -72,9 +72,12 @@ void reach_local_kill_all(struct reach_local *r);
 /* Append how a child ended and what it said last, on one line. */
 int reach_local_describe(struct gpul_buf *out, const struct reach_child *child);
 
-/* SIGKILL processes of the job whose worker died before them; they were
- * handed to us by the kernel. Returns how many there were. */
-uint32_t reach_local_kill_orphans(const char *job_id);
+/* Have any of the workers ended badly, so that ranks may outlive them? */
+bool reach_local_has_casualty(const struct reach_local *r);
+
+/* SIGKILL what is left of the job's ranks after all workers have ended; the
+ * kernel hands orphans to us. True if there was something. */
+bool reach_local_sweep(struct reach_local *r, const char *job_id);
 
 void reach_local_release(struct reach_local *r);
 

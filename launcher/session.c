@@ -99,7 +99,8 @@ static int open_loop(struct session *s, struct gpul_error *err)
         return gpul_fail(err, GPUL_ESYS, "cannot start the event loop: %s",
                          uv_strerror(rc));
     s->has_loop = true;
-    rc = console_create(&s->console, &s->loop, &handlers, s, err);
+    rc = console_create(&s->console, &s->loop, STDOUT_FILENO, STDERR_FILENO,
+                        &handlers, s, err);
     if (rc != 0)
         return rc;
     rc = progress_init(&s->progress, s->console, s->plan, REACH_LOCAL_PREFIX,

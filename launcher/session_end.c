@@ -121,7 +121,6 @@ void session_step(struct session *s, enum ending_event event)
     if ((todo & ENDING_KILL_ALL) != 0) {
         reach_local_signal_workers(&s->reach, SIGKILL);
         reach_local_signal_coordinator(&s->reach, SIGKILL);
-        reach_local_kill_orphans(s->job_id);
     }
     if (s->reach.alive == 0 && !has_job(s))
         ending_step(&s->ending, ENDING_ALL_GONE, gpul_clock_ms());

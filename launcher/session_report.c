@@ -90,8 +90,12 @@ static void report_result(struct session *s, const char *sentence,
 static void report_unclean(struct session *s)
 {
     const Gpul__JobEnd *end = s->record.end;
+    if (reach_local_has_casualty(&s->reach) &&
+        reach_local_sweep(&s->reach, s->job_id))
+        progress_note(&s->progress,
+                      "killed the ranks that a lost worker had left");
     for (size_t i = 0; i < end->n_unclean; i++)
-        progress_fault(&s->progress, "still alive: %s", end->unclean[i]);
+        progress_fault(&s->progress, "unclean: %s", end->unclean[i]);
     if (s->reach.alive > 0)
         progress_fault(&s->progress,
                        "%u processes of gpulaunch could not be ended",

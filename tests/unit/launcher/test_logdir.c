@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "launcher/logdir.h"
+
+static char folder[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/test-logdir-XXXXXX");
+    return mkdtemp(folder) != NULL ? 0 : -1;
+}
+
+/* Removes the (empty) folders that the tests make, deepest first. */
+static int tear_down(void **state)
+{
+    (void)state;
+    static const char *const made[] = {"a/b/c",
+                                       "a/b",
+                                       "a",
+                                       "state/gpulaunch/logs",
+                                       "state/gpulaunch",
+                                       "state",
+                                       ".local/state/gpulaunch/logs",
+                                       ".local/state/gpulaunch",
+                                       ".local/state",
+                                       ".local"};
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, made[i]);
+        rmdir(path);
+    }
+    snprintf(path, sizeof path, "%s/gpulaunch-%lu", folder,
+             (unsigned long)getuid());
+    rmdir(path);
+    snprintf(path, sizeof path, "%s/file", folder);
+    unlink(path);
+    return rmdir(folder);
+}
+
+static const char *below(const char *name)
+{
+    static char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* Missing folders are made, for this user only, and nothing is left in. */
+static void test_made(void **state)
+{
+    (void)state;
+    char *out = NULL;
+    struct stat st;
+    assert_int_equal(logdir_open(&out, below("a/b/c"), NULL), 0);
+    assert_string_equal(out, below("a/b/c"));
+    assert_int_equal(stat(out, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    assert_int_equal(rmdir(out), 0); /* it was empty */
+    free(out);
+}
+
+/* A file in its place, and a folder that cannot be made, are named. */
+static void test_refused(void **state)
+{
+    (void)state;
+    char *out = NULL;
+    struct gpul_error err = {0};
+    char expected[PATH_MAX + 64];
+    FILE *f = fopen(below("file"), "w");
+    assert_non_null(f);
+    fclose(f);
+    assert_int_equal(logdir_open(&out, below("file"), &err), GPUL_EINVAL);
+    assert_null(out);
+    snprintf(expected, sizeof expected, "%s is not a directory", below("file"));
+    assert_string_equal(err.text, expected);
+    assert_int_equal(logdir_open(&out, below("file/x"), &err), GPUL_ESYS);
+    snprintf(expected, sizeof expected, "cannot create %s: Not a directory",
+             below("file/x"));
+    assert_string_equal(err.text, expected);
+}
+
+/* A place that takes no file is refused, whatever its modes say. */
+static void test_unwritable(void **state)
+{
+    (void)state;
+    char *out = NULL;
+    struct gpul_error err = {0};
+    assert_int_equal(logdir_open(&out, "/proc/self", &err), GPUL_ESYS);
+    assert_null(out);
+    assert_int_equal(strncmp(err.text, "cannot write in /proc/self: ", 28), 0);
+}
+
+/* XDG_STATE_HOME, else HOME, else TMPDIR. */
+static void test_default(void **state)
+{
+    (void)state;
+    char *out = NULL;
+    char state_home[PATH_MAX], expected[PATH_MAX];
+    snprintf(state_home, sizeof state_home, "%s", below("state"));
+    setenv("XDG_STATE_HOME", state_home, 1);
+    assert_int_equal(logdir_open_default(&out, NULL), 0);
+    assert_string_equal(out, below("state/gpulaunch/logs"));
+    free(out);
+    unsetenv("XDG_STATE_HOME");
+    setenv("HOME", folder, 1);
+    assert_int_equal(logdir_open_default(&out, NULL), 0);
+    assert_string_equal(out, below(".local/state/gpulaunch/logs"));
+    free(out);
+    setenv("HOME", "/proc/self/nowhere", 1);
+    setenv("TMPDIR", folder, 1);
+    snprintf(expected, sizeof expected, "%s/gpulaunch-%lu", folder,
+             (unsigned long)getuid());
+    assert_int_equal(logdir_open_default(&out, NULL), 0);
+    assert_string_equal(out, expected);
+    free(out);
+}
+
+/* In a shared place a folder that others may enter is not trusted. */
+static void test_shared(void **state)
+{
+    (void)state;
+    char *out = NULL;
+    char path[PATH_MAX], expected[PATH_MAX + 80];
+    struct gpul_error err = {0};
+    unsetenv("XDG_STATE_HOME");
+    setenv("HOME", "/proc/self/nowhere", 1);
+    setenv("TMPDIR", folder, 1);
+    snprintf(path, sizeof path, "%s/gpulaunch-%lu", folder,
+             (unsigned long)getuid());
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(logdir_open_default(&out, &err), GPUL_EINVAL);
+    assert_null(out);
+    snprintf(expected, sizeof expected,
+             "no place for logs; give --log-dir: %s is not a private "
+             "directory of this user",
+             path);
+    assert_string_equal(err.text, expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_made, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unwritable, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_default, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_shared, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "launcher/json.h"
+#include "launcher/result.h"
+
+static char train[] = "train";
+static char *command[] = {train, NULL};
+static char node[] = "local-0";
+static char host[] = "box";
+static char address[] = "127.0.0.1";
+static char reason[] = "rank_failed";
+static char sentence[] = "rank 1 failed";
+static char log_path[] = "/l/rank-1.err";
+static char notice[] = "kept OMP_NUM_THREADS";
+
+/* Tells the record the story of a job: two ranks, a test, a failure. */
+static void tell(struct record *r)
+{
+    r->started_unix_s = 1796077000;
+    r->started_ms = 1000;
+    Gpul__Member member = GPUL__MEMBER__INIT;
+    Gpul__Member *members[] = {&member};
+    member.node_name = node;
+    member.hostname = host;
+    member.address = address;
+    member.rank_count = 2;
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__ASSIGNED;
+    event.members = members;
+    event.n_members = 1;
+    record_event(r, &event, 1250);
+
+    Gpul__SelfTestRow row = GPUL__SELF_TEST_ROW__INIT;
+    Gpul__SelfTestRow *rows[] = {&row};
+    row.bytes = 8;
+    row.count = 2;
+    row.iterations = 20;
+    row.median_ns = 250000000;
+    row.algbw_gbps = 0.5;
+    row.busbw_gbps = 0.75;
+    event = (Gpul__Event)GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_PASSED;
+    event.rows = rows;
+    event.n_rows = 1;
+    record_event(r, &event, 1500);
+
+    event = (Gpul__Event)GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__NOTICE;
+    event.text = notice;
+    record_event(r, &event, 1600);
+    event.kind = GPUL__EVENT__KIND__LAUNCHED;
+    record_event(r, &event, 2000);
+
+    Gpul__Exit fate = GPUL__EXIT__INIT;
+    Gpul__Exit *fates[] = {&fate};
+    fate.rank = 1;
+    fate.code = 7;
+    fate.ran_ms = 500;
+    Gpul__JobEnd end = GPUL__JOB_END__INIT;
+    end.exit_code = 7;
+    end.reason = reason;
+    end.has_rank = 1;
+    end.rank = 1;
+    end.node_name = node;
+    end.hostname = host;
+    end.log = log_path;
+    end.exits = fates;
+    end.n_exits = 1;
+    end.generation = 1;
+    assert_int_equal(record_end(r, &end, 4000), 0);
+}
+
+static json_t *print(const struct result *result)
+{
+    struct gpul_buf out;
+    gpul_buf_init(&out, 1 << 16);
+    assert_int_equal(result_print(&out, result), 0);
+    assert_int_equal(out.data[out.used - 1], '\n');
+    json_t *o = json_loads(gpul_buf_text(&out), 0, NULL);
+    assert_non_null(o);
+    gpul_buf_release(&out);
+    return o;
+}
+
+/* The object holds what docs/operations.md promises, in seconds and bytes. */
+static void test_failed_run(void **state)
+{
+    (void)state;
+    struct record r = {0};
+    struct plan plan = {.verb = PLAN_RUN,
+                        .self_test = PLAN_SELF_TEST_QUICK,
+                        .command = command,
+                        .command_count = 1};
+    tell(&r);
+    struct result result = {.plan = &plan,
+                            .record = &r,
+                            .job_id = "job-1",
+                            .log_dir = "/l",
+                            .message = sentence,
+                            .exit_code = 7};
+    json_t *o = print(&result);
+    char *got = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_non_null(got);
+    for (char *c = got; *c != '\0'; c++)
+        *c = *c == '"' ? '\'' : *c;
+    assert_string_equal(
+        got, "{'command':['train'],'duration_seconds':3.0,'exit_code':7,"
+             "'exits':[{'exec_errno':0,'exit_code':7,'log':null,"
+             "'ran_seconds':0.5,'rank':1,'signal':0,'text':null}],"
+             "'generation':1,'host':'box','job_id':'job-1',"
+             "'log':'/l/rank-1.err','log_dir':'/l','message':'rank 1 failed',"
+             "'node':'local-0','nodes':[{'address':'127.0.0.1','first_rank':0,"
+             "'gpus':0,'host':'box','name':'local-0','node_rank':0,"
+             "'rank_count':2}],'notices':['kept OMP_NUM_THREADS'],"
+             "'phases':{'gather_seconds':0.25,'launch_seconds':0.5,"
+             "'run_seconds':2.0,'self_test_seconds':0.25},'rank':1,"
+             "'reason':'rank_failed','restarts':0,'schema_version':1,"
+             "'self_test':{'level':'quick','rows':[{"
+             "'algbw_bytes_per_second':500000000.0,"
+             "'busbw_bytes_per_second':750000000.0,'bytes':8,'count':2,"
+             "'iterations':20,'max_seconds':0.0,'median_seconds':0.25,"
+             "'min_seconds':0.0,'wrong_elements':0}],'status':'passed'},"
+             "'started_at_unix_seconds':1796077000,'unclean':[],"
+             "'version':'" GPULAUNCH_VERSION "','world_size':2}");
+    free(got);
+    json_decref(o);
+    record_release(&r);
+}
+
+/* Before anything happened the object has the same keys, with nulls. */
+static void test_nothing_happened(void **state)
+{
+    (void)state;
+    struct record r = {.started_ms = 1000};
+    struct plan plan = {.verb = PLAN_RUN, .self_test = PLAN_SELF_TEST_FULL};
+    Gpul__JobEnd end = GPUL__JOB_END__INIT;
+    end.exit_code = 40;
+    end.reason = reason;
+    assert_int_equal(record_end(&r, &end, 2000), 0);
+    struct result result = {
+        .plan = &plan, .record = &r, .job_id = "job-1", .exit_code = 40};
+    json_t *o = print(&result);
+    json_t *test = json_object_get(o, "self_test");
+    json_t *phases = json_object_get(o, "phases");
+    assert_string_equal(json_string_value(json_object_get(test, "status")),
+                        "not_run");
+    assert_true(json_is_null(json_object_get(phases, "gather_seconds")));
+    assert_true(json_is_null(json_object_get(o, "rank")));
+    assert_true(json_is_null(json_object_get(o, "log_dir")));
+    assert_int_equal(json_array_size(json_object_get(o, "nodes")), 0);
+    json_decref(o);
+    record_release(&r);
+}
+
+/* Only the last generation's members count. */
+static void test_generations(void **state)
+{
+    (void)state;
+    struct record r = {0};
+    tell(&r);
+    Gpul__Member member = GPUL__MEMBER__INIT;
+    Gpul__Member *members[] = {&member};
+    member.rank_count = 3;
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__ASSIGNED;
+    event.members = members;
+    event.n_members = 1;
+    assert_int_equal(record_world_size(&r), 2);
+    record_event(&r, &event, 5000);
+    assert_int_equal(record_world_size(&r), 3);
+    member.node_rank = 1; /* a second page of the same generation */
+    record_event(&r, &event, 5001);
+    assert_int_equal(record_world_size(&r), 6);
+    record_release(&r);
+}
+
+/* Bytes that are no UTF-8 are readable, and exact beside it. */
+static void test_foreign_bytes(void **state)
+{
+    (void)state;
+    json_t *o = json_object();
+    json_put_bytes(o, "plain", (const uint8_t *)"a\xc3\xa4", 3);
+    json_put_bytes(o, "value", (const uint8_t *)"a\xff", 2);
+    json_put_text(o, "none", "");
+    char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(text, "{\"none\":null,\"plain\":\"a\xc3\xa4\","
+                              "\"value\":\"a\xef\xbf\xbd\","
+                              "\"value_hex\":\"61ff\"}");
+    free(text);
+    json_decref(o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_failed_run),
+        cmocka_unit_test(test_nothing_happened),
+        cmocka_unit_test(test_generations),
+        cmocka_unit_test(test_foreign_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
