@@ -104,10 +104,9 @@ static int check_addresses(const struct roster *r, struct gpul_error *err)
         if (gpul_host_is_loopback(node->address)) {
             return gpul_fail(err, GPUL_ENOTFOUND,
                              "node %s (%s) is known by the loopback address "
-                             "%s, which the other %u hosts cannot reach; have "
-                             "it join by an address of its network",
-                             node->name, node_hostname(node), node->address,
-                             r->host_count - 1);
+                             "%s, which the other hosts of the job cannot "
+                             "reach; have it join by an address of its network",
+                             node->name, node_hostname(node), node->address);
         }
     }
     return 0;

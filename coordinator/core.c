@@ -109,7 +109,7 @@ void core_send_all_bytes(struct rendezvous *r, const struct gpul_buf *frames)
 
 void core_tell(struct rendezvous *r, Gpul__Frame *frame)
 {
-    if (!r->operator_is_gone) {
+    if (!r->is_unheard) {
         frame->epoch = 0;
         frame->generation = r->generation;
         outbox_send_operator(&r->out, frame);

@@ -49,6 +49,7 @@ enum {
     STALL_MS = 1000,
     /* Refusals that are told to the front end; a flood of them is not. */
     REFUSALS_TOLD_MAX = 64,
+    UNITS_TEXT_BYTES = 32, /* what gpul_format_duration may write */
 };
 
 struct peer {
@@ -90,7 +91,7 @@ struct rendezvous {
     struct outcome outcome;
     bool is_killing;   /* SIGKILL was sent */
     bool is_impatient; /* the user wants out: nothing waits for output */
-    bool operator_is_gone;
+    bool is_unheard;   /* the front end is gone, or has its JobEnd */
     uint64_t uncredited_bytes; /* relayed Output the front end still holds */
     uint32_t refusals_told;
     struct notices notices;
@@ -120,7 +121,7 @@ void core_send(struct rendezvous *r, const struct node *node,
 void core_send_all(struct rendezvous *r, const Gpul__Frame *frame);
 void core_send_all_bytes(struct rendezvous *r, const struct gpul_buf *frames);
 
-/* To the front end; nothing happens once it is gone. */
+/* To the front end; nothing happens once it is gone or has its JobEnd. */
 void core_tell(struct rendezvous *r, Gpul__Frame *frame);
 void core_tell_event(struct rendezvous *r, Gpul__Event *event);
 

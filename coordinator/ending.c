@@ -11,8 +11,6 @@
 #include "common/units.h"
 #include "coordinator/core.h"
 
-enum { DURATION_BYTES = 32 };
-
 /* ---- the last words ---- */
 
 static void over(struct rendezvous *r, const char *why)
@@ -60,7 +58,10 @@ static void done(struct rendezvous *r)
     core_enter(r, PHASE_DONE, LEAVE_DEADLINE_MS, "exit code %u, %s",
                r->outcome.exit_code, r->outcome.text.bytes);
     core_await_all(r);
+    r->phase_half_ms = NEVER_MS;
     tell_end(r);
+    r->is_unheard = true;
+    relay_discard(r);
     send_finish(r);
     close_strangers(r);
     ending_left(r);
@@ -114,6 +115,15 @@ static uint64_t stop_bound_ms(const struct rendezvous *r)
     return (uint64_t)r->job.grace_ms + GPUL_DRAIN_DEADLINE_MS;
 }
 
+static void tell_stopping(struct rendezvous *r)
+{
+    bool has_ranks = !r->job.is_env || r->outcome.exit_code != 0;
+    if (has_ranks) {
+        core_tell_text(r, GPUL__EVENT__KIND__STOPPING, NULL, "%s",
+                       r->outcome.text.bytes);
+    }
+}
+
 void ending_begin(struct rendezvous *r, uint32_t signal)
 {
     assert(r->outcome.is_decided);
@@ -128,8 +138,7 @@ void ending_begin(struct rendezvous *r, uint32_t signal)
                r->outcome.text.bytes);
     await_idle(r);
     if (signal != 0 && r->pending > 0) {
-        core_tell_text(r, GPUL__EVENT__KIND__STOPPING, NULL, "%s",
-                       r->outcome.text.bytes);
+        tell_stopping(r);
         if (signal == SIGKILL) {
             ending_kill(r);
         } else {
@@ -260,6 +269,12 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
         }
         return;
     case PHASE_ASSIGNING:
+        if (r->generation > 1) {
+            lost_with_ranks(r, node, why); /* the command has run before */
+        } else {
+            lost_before_launch(r, node, why);
+        }
+        return;
     case PHASE_LISTENING:
     case PHASE_PROBING:
     case PHASE_REPORTING:
@@ -292,7 +307,7 @@ static void decide_late(struct rendezvous *r, const char *what,
                         uint64_t bound_ms)
 {
     struct text names;
-    char duration[DURATION_BYTES];
+    char duration[UNITS_TEXT_BYTES];
     uint32_t missing = core_missing(r, &names);
     gpul_format_duration(duration, bound_ms);
     outcome_decide(&r->outcome, OUTCOME_DEADLINE, "deadline", NULL,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "coordinator/core.h"
 
 enum { SIGNAL_MAX = 64 };
@@ -39,7 +40,7 @@ static void take_job(struct rendezvous *r, const Gpul__Job *message)
         ending_begin(r, 0);
     } else {
         core_enter(r, PHASE_GATHERING, r->job.join_timeout_ms,
-                   "job %s wants %u nodes", r->job.job_id, r->job.node_count);
+                   "job %s wants nodes: %u", r->job.job_id, r->job.node_count);
         r->pending = r->roster.count;
         if (r->job.timeout_ms > 0) {
             r->job_deadline_ms = r->now_ms + r->job.timeout_ms;
@@ -57,8 +58,12 @@ static void cancel(struct rendezvous *r, uint32_t signal, bool is_immediate,
     r->is_impatient = true;
     bool is_first = r->phase < PHASE_DRAINING;
     if (is_timeout) {
+        char limit[UNITS_TEXT_BYTES];
+        gpul_format_duration(limit, r->job.timeout_ms);
         outcome_decide(&r->outcome, OUTCOME_TIMEOUT, "timeout", NULL,
-                       "the time limit of the job was reached");
+                       "the job reached its time limit%s%s",
+                       r->job.timeout_ms > 0 ? " of " : "",
+                       r->job.timeout_ms > 0 ? limit : "");
     } else {
         outcome_decide(&r->outcome, OUTCOME_SIGNAL_BASE + signal, "canceled",
                        NULL, "canceled by signal %u%s", signal,
@@ -103,7 +108,7 @@ void operator_message(struct rendezvous *r, const Gpul__Frame *frame)
 
 void operator_closed(struct rendezvous *r)
 {
-    r->operator_is_gone = true;
+    r->is_unheard = true;
     if (r->phase < PHASE_DONE) {
         outbox_log(&r->out, true, "the front end is gone; stopping the job");
         relay_discard(r);

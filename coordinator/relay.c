@@ -29,7 +29,7 @@ void relay_output(struct rendezvous *r, struct node *node,
     if (!node_has_rank(node, output->rank)) {
         return;
     }
-    if (r->operator_is_gone || !r->job.forwards_output) {
+    if (r->is_unheard || !r->job.forwards_output) {
         send_credit(r, node, bytes);
         return;
     }

@@ -57,6 +57,15 @@ static int reset_ranks(struct rendezvous *r)
     return 0;
 }
 
+static void tell_launched(struct rendezvous *r)
+{
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__LAUNCHED;
+    event.have = r->world_size;
+    event.need = r->world_size;
+    core_tell_event(r, &event);
+}
+
 void running_begin(struct rendezvous *r, const char *why)
 {
     if (r->job.is_env) {
@@ -74,11 +83,9 @@ void running_begin(struct rendezvous *r, const char *why)
     frame.body_case = GPUL__FRAME__BODY_LAUNCH;
     frame.launch = &launch;
     core_send_all(r, &frame);
-    Gpul__Event event = GPUL__EVENT__INIT;
-    event.kind = GPUL__EVENT__KIND__LAUNCHED;
-    event.have = r->world_size;
-    event.need = r->world_size;
-    core_tell_event(r, &event);
+    if (!r->job.is_env) {
+        tell_launched(r);
+    }
 }
 
 static void avoid_port(struct rendezvous *r, uint32_t port)
