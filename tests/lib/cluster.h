@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A whole job in one process and virtual time: the real rendezvous, doubles
+ * of the agents and of the front end, and wires between them that carry the
+ * very bytes of the protocol, in order, each with a delay.
+ *
+ * A test describes the nodes, adds what goes wrong, runs the cluster, and
+ * compares the trace or lets the watch (watch.h) judge every step.
+ */
+#ifndef TESTS_LIB_CLUSTER_H
+#define TESTS_LIB_CLUSTER_H
+
+#include "common/buf.h"
+#include "common/rng.h"
+#include "coordinator/rendezvous.h"
+#include "tests/lib/simqueue.h"
+
+/* What a rank does. */
+struct rank_plan {
+    uint64_t run_ms;
+    uint32_t code;
+    uint32_t signal;
+    uint32_t exec_errno;
+    bool is_bind_error;
+    bool runs_for_ever; /* until it is stopped */
+    uint32_t output_bytes;
+};
+
+enum fake_timer {
+    FAKE_BEAT,
+    FAKE_READY,
+    FAKE_LISTENING,
+    FAKE_RESULT,
+    FAKE_STOPPED, /* what is left of its ranks has ended */
+    FAKE_IDLE,
+};
+
+enum fake_state {
+    FAKE_AWAY, /* not there: before dialling, after leaving or dying */
+    FAKE_HELLO,
+    FAKE_MEMBER,
+    FAKE_ASSIGNED,
+    FAKE_RUNNING,
+    FAKE_STOPPING,
+};
+
+struct cluster;
+
+/* One agent: first how it behaves, then its state. */
+struct fake_node {
+    const char *name;
+    const char *job_id;
+    const char *hostname;
+    const char *boot_id;
+    const char *address;
+    uint64_t instance;
+    uint32_t protocol_min;
+    uint32_t protocol_max;
+    uint32_t gpus;
+    uint64_t dial_ms;
+    bool never_dials;
+    uint64_t ready_ms; /* from Assign to Ready, and so on */
+    uint64_t listen_ms;
+    uint64_t probe_ms;
+    uint64_t probe_ns; /* median of its all-reduce */
+    uint64_t stop_ms;  /* from Stop to the ranks' end */
+    const char *ready_error;
+    const char *probe_error;
+    uint64_t wrong_elements;
+    const char *notice;  /* said at Launch */
+    const char *unclean; /* said with Idle */
+    bool never_ready;
+    bool never_listens;
+    bool never_results;
+    bool never_idle;
+    bool never_reports;
+    bool redials;     /* a new agent comes when the connection was cut early */
+    unsigned dies_at; /* body case at whose arrival it dies, 0: none */
+    bool dies_silently; /* the connection stays, nothing moves */
+    bool is_mute;       /* it has died so */
+
+    enum fake_state state;
+    struct sim_link *link;
+    uint32_t generation;
+    uint32_t first_rank;
+    uint32_t rank_count;
+    uint32_t ranks_alive;
+    uint64_t rank_alive; /* bits of the first 64 local ranks */
+    uint64_t credit_bytes;
+    uint32_t stop_signal;
+    uint32_t refusal; /* reason, 0: none */
+};
+
+/* One connection. */
+struct sim_link {
+    struct sim_link *next;
+    uint32_t conn;
+    uint32_t node;
+    bool is_open_there;  /* in the eyes of the coordinator */
+    bool is_open_here;   /* of the node */
+    uint64_t last_up_ms; /* bytes arrive in order */
+    uint64_t last_down_ms;
+};
+
+struct watch;
+
+struct cluster {
+    uint64_t now_ms;
+    struct rendezvous *core;
+    struct sim_queue queue;
+    struct fake_node *nodes;
+    uint32_t node_count;
+    struct sim_link *links;
+    struct sim_link **by_conn;
+    uint32_t conn_limit; /* 0: not listening yet */
+    uint32_t conn_used;
+    uint32_t *free_conns;
+    uint32_t free_count;
+
+    Gpul__Job job; /* change it before cluster_start */
+    Gpul__SelfTest self_test;
+    Gpul__Command command;
+    Gpul__Environment environment;
+    ProtobufCBinaryData argument;
+    char *names; /* host-list expression */
+
+    /* Delay of one message; NULL: 1 ms. */
+    uint64_t (*delay_ms)(struct cluster *c);
+    /* NULL: every rank runs for 100 ms and ends with 0. */
+    struct rank_plan (*plan)(struct cluster *c, uint32_t rank,
+                             uint32_t generation);
+    struct gpul_rng rng;
+    void *arg;
+    struct watch *watch; /* NULL: nobody judges */
+
+    bool has_operator;
+    bool gives_credit;
+    uint64_t output_bytes; /* that reached the front end */
+    uint32_t report_count;
+    uint32_t job_end_count;
+    uint32_t exit_code;
+    bool is_finished; /* FINISH was seen */
+    int finish_code;
+
+    bool is_traced;
+    struct gpul_buf trace;
+    uint64_t sent_bytes; /* coordinator to nodes */
+    uint64_t step_count;
+};
+
+/* `count` nodes named `prefix`0 .. on one host, that all behave. */
+void cluster_init(struct cluster *c, const char *prefix, uint32_t count,
+                  uint32_t ranks_per_node);
+void cluster_release(struct cluster *c);
+
+/* One more agent, which the job does not expect, like that of `like` in all
+ * but its instance; pointers to nodes from before are invalid. */
+struct fake_node *cluster_add(struct cluster *c, uint32_t like);
+
+/* The front end sends its Job; nodes dial as they like. */
+void cluster_start(struct cluster *c);
+
+/* Let time pass up to and including `until_ms`, or to FINISH. */
+void cluster_run(struct cluster *c, uint64_t until_ms);
+
+/* The front end says something, or goes, at `at_ms`. */
+void cluster_operate(struct cluster *c, uint64_t at_ms,
+                     const Gpul__Frame *frame);
+void cluster_cancel(struct cluster *c, uint64_t at_ms, uint32_t signal,
+                    bool is_immediate, bool is_timeout);
+void cluster_operator_leaves(struct cluster *c, uint64_t at_ms);
+
+/* A node dies at a given time. */
+void cluster_kill(struct cluster *c, uint32_t node, uint64_t at_ms);
+
+/* ---- for the doubles ---- */
+
+/* `node` opens a connection; NULL if the coordinator does not listen yet. */
+struct sim_link *cluster_connect(struct cluster *c, uint32_t node);
+
+/* Bytes of a frame from the node on its link. */
+void cluster_send(struct cluster *c, struct sim_link *link,
+                  const Gpul__Frame *frame);
+
+/* The node closes the link. */
+void cluster_hang_up(struct cluster *c, struct sim_link *link);
+
+/* Something of `node` happens `after_ms` from now. */
+void cluster_plan(struct cluster *c, enum sim_kind kind, uint32_t node,
+                  uint32_t number, uint32_t generation, uint64_t after_ms);
+
+/* A line of the trace: "<ms> text". */
+void cluster_note(struct cluster *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/fakenode.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coordinator/text.h"
+#include "proto/limits.h"
+
+enum { REDIAL_MS = 20, BACKLOG_MS = 1 };
+
+static struct fake_node *node_of(struct cluster *c, uint32_t index)
+{
+    return &c->nodes[index];
+}
+
+static Gpul__Frame frame_of(const struct fake_node *node)
+{
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.epoch = 1;
+    frame.generation = node->generation;
+    return frame;
+}
+
+static void send(struct cluster *c, const struct fake_node *node,
+                 const Gpul__Frame *frame)
+{
+    if (node->link != NULL) {
+        cluster_send(c, node->link, frame);
+    }
+}
+
+/* ---- joining ---- */
+
+static void send_hello(struct cluster *c, struct fake_node *node)
+{
+    Gpul__Facts facts = GPUL__FACTS__INIT;
+    facts.hostname = wire_text(node->hostname);
+    facts.boot_id = wire_text(node->boot_id);
+    facts.address = wire_text(node->address);
+    facts.cores = 1;
+    facts.gpus = node->gpus;
+    Gpul__Hello hello = GPUL__HELLO__INIT;
+    hello.protocol_min = node->protocol_min;
+    hello.protocol_max = node->protocol_max;
+    hello.version = wire_text("0.1.0");
+    hello.job_id = wire_text(node->job_id);
+    hello.node_name = wire_text(node->name);
+    hello.instance = node->instance;
+    hello.facts = &facts;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_HELLO;
+    frame.hello = &hello;
+    send(c, node, &frame);
+}
+
+void fake_dial(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    if (node->state != FAKE_AWAY || node->is_mute) {
+        return;
+    }
+    node->link = cluster_connect(c, index);
+    if (node->link == NULL) {
+        if (!c->is_finished) {
+            cluster_plan(c, SIM_DIAL, index, 0, 0, BACKLOG_MS);
+        }
+        return;
+    }
+    node->state = FAKE_HELLO;
+    send_hello(c, node);
+}
+
+static void leave(struct fake_node *node)
+{
+    node->state = FAKE_AWAY;
+    node->link = NULL;
+    node->generation = 0;
+    node->ranks_alive = 0;
+    node->rank_alive = 0;
+}
+
+void fake_closed(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    bool is_early = node->state == FAKE_HELLO || node->state == FAKE_MEMBER;
+    bool comes_back = node->redials && is_early && node->generation == 0 &&
+                      node->refusal == 0;
+    leave(node);
+    if (comes_back) {
+        node->instance += 1000000;
+        cluster_plan(c, SIM_DIAL, index, 0, 0, REDIAL_MS);
+    }
+}
+
+void fake_die(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    struct sim_link *link = node->link;
+    if (link == NULL) {
+        node->is_mute = true; /* and will not dial */
+    } else if (node->dies_silently) {
+        node->is_mute = true;
+    } else {
+        cluster_hang_up(c, link);
+        fake_closed(c, index);
+    }
+}
+
+/* ---- ranks ---- */
+
+static struct rank_plan plan_of(struct cluster *c, const struct fake_node *node,
+                                uint32_t rank)
+{
+    return c->plan != NULL ? c->plan(c, rank, node->generation)
+                           : (struct rank_plan){.run_ms = 100};
+}
+
+static void send_exit(struct cluster *c, struct fake_node *node, uint32_t rank,
+                      const struct rank_plan *fate)
+{
+    Gpul__Exit one = GPUL__EXIT__INIT;
+    Gpul__Exit *list = &one;
+    one.rank = rank;
+    one.code = fate->code;
+    one.signal = fate->signal;
+    one.exec_errno = fate->exec_errno;
+    one.is_bind_error = fate->is_bind_error;
+    if (fate->exec_errno != 0) {
+        one.text = wire_text("train.py: No such file or directory");
+    }
+    Gpul__Exits exits = GPUL__EXITS__INIT;
+    exits.exits = &list;
+    exits.n_exits = 1;
+    Gpul__Frame frame = frame_of(node);
+    frame.body_case = GPUL__FRAME__BODY_EXITS;
+    frame.exits = &exits;
+    send(c, node, &frame);
+}
+
+static void send_output(struct cluster *c, struct fake_node *node,
+                        uint32_t rank, uint32_t bytes)
+{
+    static uint8_t data[GPUL_OUTPUT_BYTES_MAX];
+    Gpul__Output output = GPUL__OUTPUT__INIT;
+    Gpul__Frame frame = frame_of(node);
+    frame.body_case = GPUL__FRAME__BODY_OUTPUT;
+    frame.output = &output;
+    output.rank = rank;
+    output.stream = GPUL__OUTPUT__STREAM__STDOUT;
+    output.data.data = data;
+    while (bytes > 0) {
+        output.data.len = bytes < sizeof(data) ? bytes : sizeof(data);
+        bytes -= (uint32_t)output.data.len;
+        send(c, node, &frame);
+    }
+}
+
+static void end_rank(struct cluster *c, struct fake_node *node, uint32_t index,
+                     uint32_t rank, const struct rank_plan *fate)
+{
+    uint32_t local = rank - node->first_rank;
+    if ((node->rank_alive >> local & 1u) == 0) {
+        return;
+    }
+    node->rank_alive &= ~(UINT64_C(1) << local);
+    node->ranks_alive--;
+    send_output(c, node, rank, fate->output_bytes);
+    send_exit(c, node, rank, fate);
+    if (node->ranks_alive == 0) {
+        cluster_plan(c, SIM_NODE_TIMER, index, FAKE_IDLE, node->generation, 1);
+    }
+}
+
+void fake_rank_end(struct cluster *c, uint32_t index, uint32_t rank,
+                   uint32_t generation)
+{
+    struct fake_node *node = node_of(c, index);
+    if (node->generation == generation && node->ranks_alive > 0) {
+        struct rank_plan fate = plan_of(c, node, rank);
+        end_rank(c, node, index, rank, &fate);
+    }
+}
+
+static void end_stopped(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    struct rank_plan fate = {.signal = node->stop_signal};
+    for (uint32_t i = 0; i < node->rank_count; i++) {
+        end_rank(c, node, index, node->first_rank + i, &fate);
+    }
+}
+
+static void start_ranks(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    node->state = FAKE_RUNNING;
+    node->ranks_alive = node->rank_count;
+    node->rank_alive = node->rank_count >= 64
+                           ? UINT64_MAX
+                           : (UINT64_C(1) << node->rank_count) - 1;
+    for (uint32_t i = 0; i < node->rank_count; i++) {
+        uint32_t rank = node->first_rank + i;
+        struct rank_plan fate = plan_of(c, node, rank);
+        if (!fate.runs_for_ever) {
+            cluster_plan(c, SIM_RANK_END, index, rank, node->generation,
+                         fate.run_ms);
+        }
+    }
+}
+
+static void report_environment(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    Gpul__EnvEntry entry = GPUL__ENV_ENTRY__INIT;
+    Gpul__EnvEntry *list = &entry;
+    entry.name.data = (uint8_t *)(uintptr_t) "RANK";
+    entry.name.len = 4;
+    entry.action = GPUL__ENV_ENTRY__ACTION__SET;
+    Gpul__EnvReport report = GPUL__ENV_REPORT__INIT;
+    report.entries = &list;
+    report.n_entries = 1;
+    Gpul__Frame frame = frame_of(node);
+    frame.body_case = GPUL__FRAME__BODY_ENV_REPORT;
+    frame.env_report = &report;
+    for (uint32_t i = 0; i < node->rank_count; i++) {
+        report.rank = node->first_rank + i;
+        report.is_last = false;
+        send(c, node, &frame);
+        report.is_last = true;
+        send(c, node, &frame);
+    }
+    node->state = FAKE_RUNNING;
+    cluster_plan(c, SIM_NODE_TIMER, index, FAKE_IDLE, node->generation, 1);
+}
+
+static void launch(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    if (node->notice != NULL) {
+        Gpul__Notice notice = GPUL__NOTICE__INIT;
+        notice.text = wire_text(node->notice);
+        Gpul__Frame frame = frame_of(node);
+        frame.body_case = GPUL__FRAME__BODY_NOTICE;
+        frame.notice = &notice;
+        send(c, node, &frame);
+    }
+    if (c->job.mode != GPUL__JOB__MODE__ENV) {
+        start_ranks(c, index);
+    } else if (!node->never_reports) {
+        report_environment(c, index);
+    }
+}
+
+/* ---- messages ---- */
+
+static void take_place(struct cluster *c, uint32_t index,
+                       const Gpul__Frame *frame)
+{
+    struct fake_node *node = node_of(c, index);
+    if (node->ranks_alive > 0 || node->state != FAKE_MEMBER) {
+        fprintf(stderr, "%s: a second generation while one lives\n",
+                node->name);
+        abort();
+    }
+    node->state = FAKE_ASSIGNED;
+    node->generation = frame->generation;
+    node->first_rank = frame->assign->first_rank;
+    node->rank_count = frame->assign->rank_count;
+    if (!node->never_ready) {
+        cluster_plan(c, SIM_NODE_TIMER, index, FAKE_READY, node->generation,
+                     node->ready_ms);
+    }
+}
+
+static void stop(struct cluster *c, uint32_t index, const Gpul__Stop *message)
+{
+    struct fake_node *node = node_of(c, index);
+    if (node->state == FAKE_MEMBER) {
+        return; /* idle already */
+    }
+    node->state = FAKE_STOPPING;
+    node->stop_signal = message->signal;
+    bool is_kill = message->signal == SIGKILL;
+    cluster_plan(c, SIM_NODE_TIMER, index,
+                 node->ranks_alive > 0 ? FAKE_STOPPED : FAKE_IDLE,
+                 node->generation, is_kill ? 1 : node->stop_ms);
+}
+
+static void plan_answer(struct cluster *c, uint32_t index, bool never,
+                        enum fake_timer timer, uint64_t after_ms)
+{
+    if (!never) {
+        cluster_plan(c, SIM_NODE_TIMER, index, timer,
+                     node_of(c, index)->generation, after_ms);
+    }
+}
+
+void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
+{
+    struct fake_node *node = node_of(c, index);
+    if (frame->body_case == node->dies_at) {
+        node->dies_at = 0;
+        fake_die(c, index);
+        return;
+    }
+    if (frame->generation < node->generation) {
+        return;
+    }
+    switch (frame->body_case) {
+    case GPUL__FRAME__BODY_WELCOME:
+        node->state = FAKE_MEMBER;
+        plan_answer(c, index, false, FAKE_BEAT, frame->welcome->heartbeat_ms);
+        return;
+    case GPUL__FRAME__BODY_REFUSE:
+        node->refusal = frame->refuse->reason;
+        return;
+    case GPUL__FRAME__BODY_ASSIGN:
+        take_place(c, index, frame);
+        return;
+    case GPUL__FRAME__BODY_PROBE_START:
+        plan_answer(c, index, node->never_listens, FAKE_LISTENING,
+                    node->listen_ms);
+        return;
+    case GPUL__FRAME__BODY_PROBE_CONNECT:
+        plan_answer(c, index, node->never_results, FAKE_RESULT, node->probe_ms);
+        return;
+    case GPUL__FRAME__BODY_LAUNCH:
+        launch(c, index);
+        return;
+    case GPUL__FRAME__BODY_STOP:
+        stop(c, index, frame->stop);
+        return;
+    case GPUL__FRAME__BODY_CREDIT:
+        node->credit_bytes += frame->credit->bytes;
+        return;
+    case GPUL__FRAME__BODY_FINISH:
+        cluster_hang_up(c, node->link);
+        leave(node);
+        return;
+    default:
+        return;
+    }
+}
+
+/* ---- timers ---- */
+
+static void send_ready(struct cluster *c, struct fake_node *node)
+{
+    Gpul__Ready ready = GPUL__READY__INIT;
+    ready.port_base = 20000;
+    if (node->ready_error != NULL) {
+        ready.error = wire_text(node->ready_error);
+    }
+    Gpul__Frame frame = frame_of(node);
+    frame.body_case = GPUL__FRAME__BODY_READY;
+    frame.ready = &ready;
+    send(c, node, &frame);
+}
+
+static void send_listening(struct cluster *c, struct fake_node *node)
+{
+    Gpul__ProbeListening listening = GPUL__PROBE_LISTENING__INIT;
+    listening.address = wire_text(node->address);
+    listening.port = 30000;
+    Gpul__Frame frame = frame_of(node);
+    frame.body_case = GPUL__FRAME__BODY_PROBE_LISTENING;
+    frame.probe_listening = &listening;
+    send(c, node, &frame);
+}
+
+static void send_result(struct cluster *c, struct fake_node *node)
+{
+    Gpul__ProbeRow row = GPUL__PROBE_ROW__INIT;
+    Gpul__ProbeRow *rows = &row;
+    row.bytes = 1 << 20;
+    row.count = 1 << 18;
+    row.iterations = 5;
+    row.min_ns = node->probe_ns / 2;
+    row.median_ns = node->probe_ns;
+    row.max_ns = node->probe_ns * 2;
+    Gpul__ProbeResult result = GPUL__PROBE_RESULT__INIT;
+    result.rows = &rows;
+    result.n_rows = 1;
+    result.phase = wire_text("coll");
+    result.wrong_elements = node->wrong_elements;
+    result.first_wrong_offset = node->wrong_elements > 0 ? 4711 : 0;
+    result.first_wrong_bytes = node->wrong_elements > 0 ? row.bytes : 0;
+    if (node->probe_error != NULL) {
+        result.error = wire_text(node->probe_error);
+    }
+    Gpul__Frame frame = frame_of(node);
+    frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
+    frame.probe_result = &result;
+    send(c, node, &frame);
+}
+
+static void send_idle(struct cluster *c, struct fake_node *node)
+{
+    Gpul__Idle idle = GPUL__IDLE__INIT;
+    char *unclean = wire_text(node->unclean);
+    if (unclean != NULL) {
+        idle.unclean = &unclean;
+        idle.n_unclean = 1;
+    }
+    Gpul__Frame frame = frame_of(node);
+    frame.body_case = GPUL__FRAME__BODY_IDLE;
+    frame.idle = &idle;
+    node->state = FAKE_MEMBER;
+    send(c, node, &frame);
+}
+
+static void beat(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    Gpul__Heartbeat heartbeat = GPUL__HEARTBEAT__INIT;
+    Gpul__Frame frame = frame_of(node);
+    frame.body_case = GPUL__FRAME__BODY_HEARTBEAT;
+    frame.heartbeat = &heartbeat;
+    send(c, node, &frame);
+    cluster_plan(c, SIM_NODE_TIMER, index, FAKE_BEAT, 0, GPUL_HEARTBEAT_MS);
+}
+
+void fake_timer(struct cluster *c, uint32_t index, enum fake_timer timer,
+                uint32_t generation)
+{
+    struct fake_node *node = node_of(c, index);
+    if (node->state == FAKE_AWAY || node->is_mute) {
+        return;
+    }
+    if (timer == FAKE_BEAT) {
+        beat(c, index);
+        return;
+    }
+    bool is_busy = node->state == FAKE_RUNNING || node->state == FAKE_STOPPING;
+    if (generation != node->generation ||
+        (node->state != FAKE_ASSIGNED && !is_busy)) {
+        return;
+    }
+    if (timer == FAKE_STOPPED) {
+        end_stopped(c, index);
+    } else if (timer == FAKE_IDLE && is_busy && !node->never_idle &&
+               node->ranks_alive == 0) {
+        send_idle(c, node);
+    } else if (node->state != FAKE_ASSIGNED) {
+        return; /* stopped meanwhile */
+    } else if (timer == FAKE_READY) {
+        send_ready(c, node);
+    } else if (timer == FAKE_LISTENING) {
+        send_listening(c, node);
+    } else if (timer == FAKE_RESULT) {
+        send_result(c, node);
+    }
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/simtrace.h"
+
+#include <stdio.h>
+
+static void describe_assign(char *text, size_t n, const Gpul__Assign *a)
+{
+    size_t used = (size_t)snprintf(
+        text, n, "assign node %u/%u, ranks %u+%u of %u, host %u/%u with %u",
+        a->node_rank, a->node_count, a->first_rank, a->rank_count,
+        a->world_size, a->host_node_index, a->host_node_count,
+        a->host_rank_count);
+    for (size_t i = 0; i < a->n_avoid_ports && used < n; i++) {
+        used += (size_t)snprintf(text + used, n - used, "%s%u",
+                                 i == 0 ? ", avoid " : " ", a->avoid_ports[i]);
+    }
+}
+
+static void describe_roster(char *text, size_t n, const Gpul__Roster *r)
+{
+    snprintf(text, n, "roster %u/%u: %s ports %u ranks %u", r->page + 1,
+             r->page_count, r->addresses, r->port_bases[0], r->rank_counts[0]);
+}
+
+/* False: not worth a line. */
+static bool describe(char *text, size_t n, const Gpul__Frame *f)
+{
+    switch (f->body_case) {
+    case GPUL__FRAME__BODY_REFUSE:
+        snprintf(text, n, "refuse %u", f->refuse->reason);
+        return true;
+    case GPUL__FRAME__BODY_JOB:
+        snprintf(text, n, "job %s", f->job->job_id);
+        return true;
+    case GPUL__FRAME__BODY_ASSIGN:
+        describe_assign(text, n, f->assign);
+        return true;
+    case GPUL__FRAME__BODY_ROSTER:
+        describe_roster(text, n, f->roster);
+        return true;
+    case GPUL__FRAME__BODY_PROBE_START:
+        snprintf(text, n, "probe_start node %u/%u on %s",
+                 f->probe_start->node_rank, f->probe_start->node_count,
+                 f->probe_start->address);
+        return true;
+    case GPUL__FRAME__BODY_PROBE_CONNECT:
+        snprintf(text, n, "probe_connect %s:%u", f->probe_connect->address,
+                 f->probe_connect->port);
+        return true;
+    case GPUL__FRAME__BODY_LAUNCH:
+        snprintf(text, n, "launch attempt %u", f->launch->attempt);
+        return true;
+    case GPUL__FRAME__BODY_STOP:
+        snprintf(text, n, "stop signal %u grace %u", f->stop->signal,
+                 f->stop->grace_ms);
+        return true;
+    case GPUL__FRAME__BODY_FINISH:
+        snprintf(text, n, "finish%s",
+                 f->finish->keeps_logs ? ", logs stay" : "");
+        return true;
+    case GPUL__FRAME__BODY_CREDIT:
+        snprintf(text, n, "credit %llu", (unsigned long long)f->credit->bytes);
+        return true;
+    default:
+        return false;
+    }
+}
+
+void trace_node_frame(struct cluster *c, const struct sim_link *link,
+                      const Gpul__Frame *frame)
+{
+    char text[1024];
+    if (c->is_traced && describe(text, sizeof(text), frame)) {
+        cluster_note(c, "%s <- %s",
+                     link == NULL ? "all" : c->nodes[link->node].name, text);
+    }
+}
+
+static void trace_event(struct cluster *c, const Gpul__Event *e)
+{
+    static const char *const kinds[] = {
+        "none",     "joined",   "left",        "refused",      "waiting",
+        "assigned", "testing",  "test passed", "test skipped", "launched",
+        "exited",   "stopping", "retrying",    "notice",
+    };
+    char count[32] = "";
+    if (e->need > 0) {
+        snprintf(count, sizeof(count), " %u/%u", e->have, e->need);
+    }
+    cluster_note(c, "user: %s%s%s%s%s%s", kinds[e->kind],
+                 e->node_name[0] != 0 ? " " : "", e->node_name, count,
+                 e->text[0] != 0 ? ": " : "", e->text);
+    for (size_t i = 0; i < e->n_rows; i++) {
+        const Gpul__SelfTestRow *row = e->rows[i];
+        cluster_note(c, "user:   %llu B: %llu ns, algbw %.3f busbw %.3f GB/s",
+                     (unsigned long long)row->bytes,
+                     (unsigned long long)row->median_ns, row->algbw_gbps,
+                     row->busbw_gbps);
+    }
+}
+
+static void trace_end(struct cluster *c, const Gpul__JobEnd *end)
+{
+    cluster_note(c, "user: end %u %s: %s", end->exit_code, end->reason,
+                 end->text);
+    for (size_t i = 0; i < end->n_unclean; i++) {
+        cluster_note(c, "user:   unclean %s", end->unclean[i]);
+    }
+    for (size_t i = 0; i < end->n_exits; i++) {
+        cluster_note(c, "user:   rank %u code %u signal %u",
+                     end->exits[i]->rank, end->exits[i]->code,
+                     end->exits[i]->signal);
+    }
+}
+
+void trace_operator_frame(struct cluster *c, const Gpul__Frame *frame)
+{
+    if (!c->is_traced) {
+        return;
+    }
+    switch (frame->body_case) {
+    case GPUL__FRAME__BODY_EVENT:
+        trace_event(c, frame->event);
+        return;
+    case GPUL__FRAME__BODY_JOB_END:
+        trace_end(c, frame->job_end);
+        return;
+    case GPUL__FRAME__BODY_OUTPUT:
+        cluster_note(c, "user: output of rank %u, %zu bytes from node %u",
+                     frame->output->rank, frame->output->data.len,
+                     frame->output->node_rank);
+        return;
+    case GPUL__FRAME__BODY_ENV_REPORT:
+        cluster_note(c, "user: report of rank %u%s", frame->env_report->rank,
+                     frame->env_report->is_last ? ", last" : "");
+        return;
+    default:
+        return;
+    }
+}

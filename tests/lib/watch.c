@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_CONN UINT32_MAX
+
+#define RULE(c, holds, what)                                                   \
+    do {                                                                       \
+        if (!(holds)) {                                                        \
+            broken(c, what);                                                   \
+        }                                                                      \
+    } while (0)
+
+static void broken(const struct cluster *c, const char *what)
+{
+    if (c->is_traced) {
+        fwrite(c->trace.data, 1, c->trace.used, stderr);
+    }
+    fprintf(stderr,
+            "at %llu ms: broken: %s\n"
+            "rerun with: --seed %llu\n",
+            (unsigned long long)c->now_ms, what,
+            (unsigned long long)c->watch->seed);
+    abort();
+}
+
+void watch_init(struct watch *w, struct cluster *c, uint64_t seed)
+{
+    uint32_t ranks = c->job.node_count * c->job.ranks_per_node;
+    *w = (struct watch){.seed = seed};
+    w->nodes = calloc(c->node_count, sizeof(*w->nodes));
+    w->first_ranks = calloc(c->job.node_count, sizeof(*w->first_ranks));
+    w->rank_ended = calloc(ranks, sizeof(*w->rank_ended));
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        w->nodes[i].conn = NO_CONN;
+    }
+    gpul_rolemap_all_workers(&w->roles, c->job.n_roles > 0 ? 0 : ranks);
+    for (size_t i = 0; i < c->job.n_roles; i++) {
+        gpul_rolemap_add(&w->roles, c->job.roles[i]->name,
+                         c->job.roles[i]->count, NULL);
+    }
+    c->watch = w;
+}
+
+void watch_release(struct watch *w)
+{
+    free(w->nodes);
+    free(w->first_ranks);
+    free(w->rank_ended);
+}
+
+/* ---- what the coordinator hears ---- */
+
+static void decide(struct watch *w, uint32_t code)
+{
+    if (!w->is_decided && !w->is_by_time) {
+        w->is_decided = true;
+        w->expected_code = code;
+    }
+}
+
+static void lose(struct cluster *c, struct watch_node *node)
+{
+    struct watch *w = c->watch;
+    node->conn = NO_CONN;
+    w->members--;
+    if (w->generation == 0 || w->is_decided) {
+        return;
+    }
+    bool is_running = c->job.mode == GPUL__JOB__MODE__RUN && w->is_launched;
+    if (is_running && !w->is_restarting) {
+        if (!node->is_idle) {
+            decide(w, 75);
+        }
+    } else {
+        decide(w, w->is_restarting || w->generation > 1 ? 75 : 41);
+    }
+}
+
+static uint32_t code_of(const Gpul__Exit *fate)
+{
+    if (fate->exec_errno != 0) {
+        return fate->exec_errno == 2 ? 127 : 126;
+    }
+    return fate->signal != 0 ? 128 + fate->signal : fate->code;
+}
+
+static void hear_exit(struct cluster *c, struct watch_node *node,
+                      const Gpul__Exit *fate)
+{
+    struct watch *w = c->watch;
+    RULE(c, !w->rank_ended[fate->rank], "a double's rank ended twice");
+    w->rank_ended[fate->rank] = true;
+    node->ended_count++;
+    if (w->is_decided || w->is_restarting) {
+        return;
+    }
+    uint32_t code = code_of(fate);
+    bool may_retry = fate->is_bind_error && !w->has_retried &&
+                     w->members == c->job.node_count;
+    if (code != 0 && may_retry) {
+        w->has_retried = true;
+        w->is_restarting = true;
+    } else if (code != 0) {
+        decide(w, code);
+    } else if (gpul_rolemap_decides(&w->roles, fate->rank) &&
+               --w->deciders_left == 0) {
+        decide(w, 0);
+    }
+}
+
+static void hear_result(struct watch *w, struct watch_node *node,
+                        const Gpul__ProbeResult *result)
+{
+    if (result->wrong_elements > 0) {
+        decide(w, 21);
+    } else if (result->error[0] != 0) {
+        decide(w, 20);
+    } else if (!node->has_passed) {
+        node->has_passed = true;
+        w->passed++;
+    }
+}
+
+static void hear_idle(struct watch *w, struct watch_node *node,
+                      const Gpul__Idle *idle)
+{
+    if (w->is_restarting && !node->is_idle && idle->n_unclean > 0) {
+        decide(w, 75);
+    }
+    node->is_idle = true;
+}
+
+static void hear_ready(struct watch *w, struct watch_node *node,
+                       const Gpul__Ready *ready)
+{
+    if (ready->error[0] != 0) {
+        decide(w, 20);
+    } else if (!node->is_ready) {
+        node->is_ready = true;
+        w->ready++;
+    }
+}
+
+static void hear_report(struct cluster *c, const Gpul__EnvReport *report)
+{
+    struct watch *w = c->watch;
+    bool is_asked =
+        c->job.report_all_ranks || report->rank == c->job.report_rank;
+    if (report->is_last && is_asked && !w->rank_ended[report->rank]) {
+        w->rank_ended[report->rank] = true;
+        if (--w->deciders_left == 0) {
+            decide(w, 0);
+        }
+    }
+}
+
+static void hear_node(struct cluster *c, const struct rendezvous_event *event)
+{
+    struct watch *w = c->watch;
+    struct watch_node *node = &w->nodes[c->by_conn[event->conn]->node];
+    const Gpul__Frame *frame = event->frame;
+    if (node->conn != event->conn || frame->generation != w->generation) {
+        return;
+    }
+    switch (frame->body_case) {
+    case GPUL__FRAME__BODY_READY:
+        hear_ready(w, node, frame->ready);
+        return;
+    case GPUL__FRAME__BODY_PROBE_RESULT:
+        hear_result(w, node, frame->probe_result);
+        return;
+    case GPUL__FRAME__BODY_EXITS:
+        hear_exit(c, node, frame->exits->exits[0]);
+        return;
+    case GPUL__FRAME__BODY_IDLE:
+        hear_idle(w, node, frame->idle);
+        return;
+    case GPUL__FRAME__BODY_ENV_REPORT:
+        hear_report(c, frame->env_report);
+        return;
+    default:
+        return;
+    }
+}
+
+void watch_closed(struct cluster *c, uint32_t conn)
+{
+    if (c->watch == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        if (c->watch->nodes[i].conn == conn) {
+            lose(c, &c->watch->nodes[i]);
+            return;
+        }
+    }
+}
+
+void watch_before(struct cluster *c, const struct rendezvous_event *event)
+{
+    struct watch *w = c->watch;
+    if (w == NULL) {
+        return;
+    }
+    w->is_tick = event->kind == RENDEZVOUS_TICK;
+    switch (event->kind) {
+    case RENDEZVOUS_PEER_MESSAGE:
+        hear_node(c, event);
+        return;
+    case RENDEZVOUS_PEER_CLOSED:
+        watch_closed(c, event->conn);
+        return;
+    case RENDEZVOUS_OPERATOR_MESSAGE:
+        if (event->frame->body_case == GPUL__FRAME__BODY_CANCEL) {
+            decide(w, event->frame->cancel->is_timeout
+                          ? 124
+                          : 128 + event->frame->cancel->signal);
+        }
+        return;
+    case RENDEZVOUS_OPERATOR_CLOSED:
+        decide(w, 128 + 15);
+        return;
+    default:
+        return;
+    }
+}
+
+/* ---- what it says ---- */
+
+static void see_welcome(struct cluster *c, const struct sim_link *link)
+{
+    struct watch *w = c->watch;
+    const char *name = c->nodes[link->node].name;
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        RULE(c, w->nodes[i].conn == NO_CONN || strcmp(c->nodes[i].name, name),
+             "a node is on two connections");
+    }
+    RULE(c, w->generation == 0, "a node was welcomed after the gathering");
+    RULE(c, !w->is_decided, "a node was welcomed after the end was decided");
+    w->nodes[link->node].conn = link->conn;
+    w->members++;
+}
+
+static void start_generation(struct cluster *c, uint32_t generation)
+{
+    struct watch *w = c->watch;
+    RULE(c, generation == w->generation + 1, "a generation was left out");
+    RULE(c, w->members == c->job.node_count, "places while a node is away");
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        bool is_here = w->nodes[i].conn != NO_CONN;
+        RULE(c, generation == 1 || !is_here || w->nodes[i].is_idle,
+             "a new generation while the old one lives");
+        w->nodes[i].is_ready = false;
+        w->nodes[i].is_idle = false;
+        w->nodes[i].ended_count = 0;
+    }
+    w->generation = generation;
+    w->next_rank = 0;
+    w->assigned = 0;
+    w->ready = 0;
+    w->is_launched = false;
+    w->is_restarting = false;
+}
+
+static void see_assign(struct cluster *c, const struct sim_link *link,
+                       const Gpul__Frame *frame)
+{
+    struct watch *w = c->watch;
+    const Gpul__Assign *assign = frame->assign;
+    struct watch_node *node = &w->nodes[link->node];
+    if (frame->generation != w->generation) {
+        start_generation(c, frame->generation);
+    }
+    RULE(c, node->conn == link->conn, "a place for a stranger");
+    RULE(c, assign->node_rank == w->assigned, "a node rank out of order");
+    RULE(c, assign->first_rank == w->next_rank, "ranks with a gap");
+    RULE(c, assign->rank_count == c->job.ranks_per_node, "a wrong rank count");
+    RULE(c, assign->world_size == c->job.node_count * c->job.ranks_per_node,
+         "a wrong world size");
+    RULE(c,
+         w->generation == 1 ||
+             w->first_ranks[assign->node_rank] == assign->first_rank,
+         "a node got other ranks than before");
+    w->first_ranks[assign->node_rank] = assign->first_rank;
+    w->world_size = assign->world_size;
+    node->first_rank = assign->first_rank;
+    node->rank_count = assign->rank_count;
+    w->assigned++;
+    w->next_rank += assign->rank_count;
+}
+
+static uint32_t count_deciders(const struct cluster *c)
+{
+    uint32_t count = 0;
+    bool is_env = c->job.mode == GPUL__JOB__MODE__ENV;
+    if (is_env && !c->job.report_all_ranks) {
+        return 1;
+    }
+    for (uint32_t rank = 0; rank < c->watch->world_size; rank++) {
+        count += is_env || gpul_rolemap_decides(&c->watch->roles, rank);
+    }
+    return count;
+}
+
+static void see_launch(struct cluster *c)
+{
+    struct watch *w = c->watch;
+    bool wants_test = c->job.self_test->level != GPUL__SELF_TEST__LEVEL__OFF &&
+                      c->job.mode == GPUL__JOB__MODE__RUN &&
+                      c->job.node_count > 1;
+    RULE(c, !w->is_launched, "two launches in a generation");
+    RULE(c, !w->is_decided, "a launch after the end was decided");
+    RULE(c, w->assigned == c->job.node_count && w->next_rank == w->world_size,
+         "a launch before every rank has its place");
+    RULE(c, w->ready == c->job.node_count, "a launch before all are ready");
+    RULE(c, !wants_test || w->passed == c->job.node_count,
+         "a launch before every node passed the self-test");
+    RULE(c, w->members == c->job.node_count, "a launch while a node is away");
+    w->is_launched = true;
+    for (uint32_t rank = 0; rank < w->world_size; rank++) {
+        w->rank_ended[rank] = false;
+    }
+    w->deciders_left = count_deciders(c);
+}
+
+/* Stop or JobEnd: by what was heard, or else by the time at this tick. */
+static void see_end(struct cluster *c)
+{
+    struct watch *w = c->watch;
+    bool has_reason = w->is_decided || w->is_restarting || w->is_by_time;
+    RULE(c, has_reason || w->is_tick, "an end without a reason");
+    w->is_by_time = w->is_by_time || !has_reason ||
+                    (w->is_restarting && w->is_tick && !w->is_decided);
+}
+
+void watch_sent(struct cluster *c, const struct sim_link *link,
+                const Gpul__Frame *frame)
+{
+    struct watch *w = c->watch;
+    if (w == NULL) {
+        return;
+    }
+    RULE(c,
+         frame->generation >= w->generation ||
+             frame->body_case == GPUL__FRAME__BODY_REFUSE,
+         "the generation fell");
+    switch (frame->body_case) {
+    case GPUL__FRAME__BODY_WELCOME:
+        see_welcome(c, link);
+        return;
+    case GPUL__FRAME__BODY_ASSIGN:
+        see_assign(c, link, frame);
+        return;
+    case GPUL__FRAME__BODY_LAUNCH:
+        see_launch(c);
+        return;
+    case GPUL__FRAME__BODY_STOP:
+        see_end(c);
+        return;
+    case GPUL__FRAME__BODY_FINISH:
+        RULE(c, w->has_ended || !c->has_operator, "Finish before JobEnd");
+        return;
+    default:
+        return;
+    }
+}
+
+void watch_told(struct cluster *c, const Gpul__Frame *frame)
+{
+    struct watch *w = c->watch;
+    if (w == NULL) {
+        return;
+    }
+    RULE(c, !w->has_ended, "something was told after JobEnd");
+    if (frame->body_case == GPUL__FRAME__BODY_JOB_END) {
+        see_end(c);
+        w->has_ended = true;
+    }
+}
+
+void watch_after(struct cluster *c, const struct rendezvous_event *event)
+{
+    struct watch *w = c->watch;
+    if (w == NULL) {
+        return;
+    }
+    rendezvous_check(c->core);
+    RULE(c,
+         event->kind != RENDEZVOUS_TICK ||
+             rendezvous_next_deadline_ms(c->core) > c->now_ms,
+         "the next deadline is not after the tick");
+    RULE(c,
+         w->generation == 0 || (w->assigned == c->job.node_count &&
+                                w->next_rank == w->world_size),
+         "a generation without all of its ranks");
+}
+
+void watch_end(struct cluster *c)
+{
+    struct watch *w = c->watch;
+    uint32_t code = (uint32_t)c->finish_code;
+    RULE(c, c->is_finished, "the job does not end");
+    RULE(c, w->has_ended || !c->has_operator, "no JobEnd was told");
+    RULE(c, !w->has_ended || c->exit_code == code, "two exit codes");
+    RULE(c, w->is_decided || w->is_by_time, "an end without a reason");
+    RULE(c, !w->is_decided || code == w->expected_code,
+         "the exit code is not that of the first failure");
+    RULE(c, w->is_decided || code == 40 || code == 75 || code == 124,
+         "a deadline with another exit code");
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        RULE(c, c->nodes[i].ranks_alive == 0 || c->nodes[i].is_mute,
+             "ranks are left on a node that can be reached");
+    }
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Judges a cluster from outside, step by step: what must never happen, and
+ * what the end must be. It sees only what goes over the wires, in both
+ * directions, and works out by itself what decides the job. A broken rule
+ * prints the seed and ends the process.
+ */
+#ifndef TESTS_LIB_WATCH_H
+#define TESTS_LIB_WATCH_H
+
+#include "common/rolemap.h"
+#include "tests/lib/cluster.h"
+
+/* One double, as seen through its connections. */
+struct watch_node {
+    uint32_t conn; /* that was welcomed, UINT32_MAX: none */
+    uint32_t first_rank;
+    uint32_t rank_count; /* 0: no place yet */
+    uint32_t ended_count;
+    bool is_ready;
+    bool has_passed;
+    bool is_idle;
+};
+
+struct watch {
+    uint64_t seed;
+    struct watch_node *nodes; /* by the double's index */
+    uint32_t *first_ranks;    /* by node rank, of generation 1 */
+    bool *rank_ended;
+    struct gpul_rolemap roles;
+
+    uint32_t generation;
+    uint32_t next_rank; /* while places are given out */
+    uint32_t assigned;  /* nodes with a place in this generation */
+    uint32_t world_size;
+    uint32_t ready;
+    uint32_t passed;
+    uint32_t members;
+    uint32_t deciders_left;
+    bool is_launched;
+    bool is_restarting;
+    bool has_retried;
+    bool has_ended; /* JobEnd was told */
+    bool is_tick;   /* the step being taken */
+
+    bool is_decided;
+    bool is_by_time; /* decided at a tick: by which deadline is not known */
+    uint32_t expected_code;
+};
+
+/* Judge `c` from now on: after the nodes are described, before the start. */
+void watch_init(struct watch *w, struct cluster *c, uint64_t seed);
+void watch_release(struct watch *w);
+
+/* Called by the cluster; nothing happens without a watch. */
+void watch_before(struct cluster *c, const struct rendezvous_event *event);
+void watch_sent(struct cluster *c, const struct sim_link *link,
+                const Gpul__Frame *frame);
+void watch_told(struct cluster *c, const Gpul__Frame *frame);
+void watch_closed(struct cluster *c, uint32_t conn);
+void watch_after(struct cluster *c, const struct rendezvous_event *event);
+
+/* Time enough has passed: the job must have ended, once, and rightly. */
+void watch_end(struct cluster *c);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Thousands of jobs, each drawn from a seed: its size, delays, and what goes
+ * wrong with whom and when. The watch judges every step and the end.
+ * `--seed N` reruns one with its trace, `--seeds N` sets how many.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/cluster.h"
+#include "tests/lib/watch.h"
+
+enum {
+    SEEDS = 10000,
+    RANKS_MAX = 64,
+    /* No bound below is over a minute, and a job passes each at most twice
+     * (a restart), so that it must have ended by then. */
+    END_MS = 30 * 60 * 1000,
+};
+
+/* What was drawn for the ranks; the cluster's plan looks here. */
+struct fate {
+    struct rank_plan ranks[2][RANKS_MAX]; /* by generation */
+    uint64_t delay_max_ms;
+};
+
+static uint64_t below(struct cluster *c, uint64_t bound)
+{
+    return gpul_rng_below(&c->rng, bound);
+}
+
+/* True in `percent` of a hundred draws. */
+static bool chance(struct cluster *c, unsigned percent)
+{
+    return below(c, 100) < percent;
+}
+
+static uint64_t draw_delay(struct cluster *c)
+{
+    const struct fate *fate = c->arg;
+    if (chance(c, 1)) {
+        return 1 + below(c, 40 * fate->delay_max_ms);
+    }
+    return 1 + below(c, fate->delay_max_ms);
+}
+
+static struct rank_plan plan(struct cluster *c, uint32_t rank,
+                             uint32_t generation)
+{
+    const struct fate *fate = c->arg;
+    return fate->ranks[generation > 1][rank];
+}
+
+static struct rank_plan draw_rank(struct cluster *c, bool has_faults)
+{
+    struct rank_plan plan = {.run_ms = below(c, 3000)};
+    if (chance(c, 20)) {
+        plan.output_bytes = (uint32_t)below(c, 8000);
+    }
+    if (!has_faults || !chance(c, 15)) {
+        return plan;
+    }
+    switch (below(c, 5)) {
+    case 0:
+        plan.code = 1 + (uint32_t)below(c, 255);
+        break;
+    case 1:
+        plan.signal = SIGSEGV;
+        break;
+    case 2:
+        plan.exec_errno = chance(c, 50) ? 2 : 13;
+        break;
+    case 3:
+        plan.code = 1;
+        plan.is_bind_error = true;
+        break;
+    default:
+        plan.runs_for_ever = true;
+        break;
+    }
+    return plan;
+}
+
+static void draw_ranks(struct cluster *c, struct fate *fate, bool has_faults)
+{
+    for (uint32_t generation = 0; generation < 2; generation++) {
+        for (uint32_t rank = 0; rank < RANKS_MAX; rank++) {
+            fate->ranks[generation][rank] = draw_rank(c, has_faults);
+        }
+    }
+    if (has_faults && chance(c, 15)) {
+        uint32_t ranks = c->job.node_count * c->job.ranks_per_node;
+        struct rank_plan *unlucky = &fate->ranks[0][below(c, ranks)];
+        *unlucky = (struct rank_plan){.code = 1, .is_bind_error = true};
+        unlucky->run_ms = below(c, 200);
+    }
+}
+
+static void draw_death(struct cluster *c, uint32_t index)
+{
+    static const unsigned at[] = {
+        GPUL__FRAME__BODY_WELCOME,       GPUL__FRAME__BODY_JOB,
+        GPUL__FRAME__BODY_ASSIGN,        GPUL__FRAME__BODY_ROSTER,
+        GPUL__FRAME__BODY_PROBE_START,   GPUL__FRAME__BODY_PROBE_CONNECT,
+        GPUL__FRAME__BODY_LAUNCH,        GPUL__FRAME__BODY_STOP,
+        GPUL__FRAME__BODY_HEARTBEAT_ACK, GPUL__FRAME__BODY_FINISH,
+    };
+    struct fake_node *node = &c->nodes[index];
+    node->dies_silently = chance(c, 40);
+    node->redials = chance(c, 50);
+    if (chance(c, 50)) {
+        node->dies_at = at[below(c, sizeof(at) / sizeof(at[0]))];
+    } else {
+        cluster_kill(c, index, below(c, 6000));
+    }
+}
+
+static void draw_weakness(struct cluster *c, struct fake_node *node)
+{
+    switch (below(c, 10)) {
+    case 0:
+        node->never_dials = true;
+        break;
+    case 1:
+        node->never_ready = true;
+        break;
+    case 2:
+        node->never_listens = true;
+        break;
+    case 3:
+        node->never_results = true;
+        break;
+    case 4:
+        node->never_idle = true;
+        break;
+    case 5:
+        node->never_reports = true;
+        break;
+    case 6:
+        node->ready_error = "no port is free";
+        break;
+    case 7:
+        node->probe_error = "connection refused";
+        break;
+    case 8:
+        node->wrong_elements = 3;
+        break;
+    default:
+        node->unclean = "4711 python";
+        break;
+    }
+}
+
+static void draw_node(struct cluster *c, uint32_t index, bool has_faults)
+{
+    struct fake_node *node = &c->nodes[index];
+    node->dial_ms = below(c, 2000);
+    node->ready_ms = 1 + below(c, 500);
+    node->listen_ms = 1 + below(c, 500);
+    node->probe_ms = 1 + below(c, 1500);
+    node->stop_ms = 1 + below(c, 1000);
+    node->notice = chance(c, 30) ? "OMP_NUM_THREADS was kept" : NULL;
+    if (has_faults && chance(c, 10)) {
+        node->ready_ms = 29900 + below(c, 200); /* around the deadline */
+    }
+    if (has_faults && chance(c, 10)) {
+        draw_death(c, index);
+    }
+    if (has_faults && chance(c, 8)) {
+        draw_weakness(c, node);
+    }
+}
+
+/* Nodes that should not get in. */
+static void draw_strangers(struct cluster *c)
+{
+    uint32_t count = (uint32_t)below(c, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t like = (uint32_t)below(c, c->job.node_count);
+        struct fake_node *node = cluster_add(c, like);
+        node->dial_ms = below(c, 4000);
+        switch (below(c, 4)) {
+        case 0:
+            node->job_id = "another";
+            break;
+        case 1:
+            node->protocol_min = 90;
+            node->protocol_max = 99;
+            break;
+        case 2:
+            node->instance = c->nodes[like].instance; /* dials twice */
+            break;
+        default:
+            break; /* a twin */
+        }
+    }
+}
+
+static void draw_job(struct cluster *c, bool has_faults)
+{
+    c->job.join_timeout_ms = 2500 + (uint32_t)below(c, 20000);
+    c->job.grace_ms = (uint32_t)below(c, 5000);
+    c->self_test.listen_deadline_ms = 1000 + (uint32_t)below(c, 10000);
+    c->self_test.run_deadline_ms = 2000 + (uint32_t)below(c, 10000);
+    if (chance(c, 30)) {
+        c->self_test.level = GPUL__SELF_TEST__LEVEL__OFF;
+    }
+    if (chance(c, 10)) {
+        c->job.mode = GPUL__JOB__MODE__ENV;
+        c->job.report_all_ranks = chance(c, 50);
+    }
+    /* Ranks that run for ever need it. */
+    c->job.timeout_ms =
+        has_faults || chance(c, 20) ? 20000 + (uint32_t)below(c, 40000) : 0;
+}
+
+static void draw_operator(struct cluster *c)
+{
+    uint32_t cancels = chance(c, 30) ? 1 + (uint32_t)below(c, 2) : 0;
+    for (uint32_t i = 0; i < cancels; i++) {
+        /* One draw a statement: their order is the same everywhere. */
+        uint64_t at_ms = below(c, 8000);
+        uint32_t signal = chance(c, 50) ? SIGINT : SIGTERM;
+        bool is_immediate = chance(c, 20);
+        bool is_timeout = chance(c, 20);
+        cluster_cancel(c, at_ms, signal, is_immediate, is_timeout);
+    }
+    if (chance(c, 8)) {
+        cluster_operator_leaves(c, below(c, 8000));
+    }
+}
+
+static void draw_roles(struct cluster *c, Gpul__Role *roles,
+                       Gpul__Role **pointers)
+{
+    uint32_t ranks = c->job.node_count * c->job.ranks_per_node;
+    if (ranks < 3 || !chance(c, 30)) {
+        return;
+    }
+    static const char *const last[] = {"ps", "evaluator"};
+    const char *names[] = {"chief", "worker", last[below(c, 2)]};
+    uint32_t counts[] = {1, ranks - 2, 1};
+    for (size_t i = 0; i < 3; i++) {
+        gpul__role__init(&roles[i]);
+        roles[i].name = (char *)(uintptr_t)names[i];
+        roles[i].count = counts[i];
+        pointers[i] = &roles[i];
+    }
+    c->job.roles = pointers;
+    c->job.n_roles = 3;
+}
+
+static uint32_t run_seed(uint64_t seed, bool is_traced)
+{
+    static struct fate fate;
+    struct cluster c;
+    struct watch watch;
+    struct gpul_rng rng;
+    Gpul__Role roles[3];
+    Gpul__Role *pointers[3];
+    gpul_rng_init(&rng, seed);
+    uint32_t nodes = 1 + (uint32_t)gpul_rng_below(&rng, 8);
+    cluster_init(&c, "node", nodes, 1 + (uint32_t)gpul_rng_below(&rng, 3));
+    c.rng = rng;
+    c.is_traced = is_traced;
+    c.delay_ms = draw_delay;
+    c.plan = plan;
+    c.arg = &fate;
+    fate.delay_max_ms = 1 + below(&c, 50);
+    bool has_faults = chance(&c, 75);
+    draw_job(&c, has_faults);
+    draw_roles(&c, roles, pointers);
+    draw_ranks(&c, &fate, has_faults);
+    for (uint32_t i = 0; i < nodes; i++) {
+        draw_node(&c, i, has_faults);
+    }
+    if (has_faults) {
+        draw_strangers(&c);
+        draw_operator(&c);
+    }
+    watch_init(&watch, &c, seed);
+    cluster_start(&c);
+    cluster_run(&c, END_MS);
+    if (is_traced) {
+        printf("%s", gpul_buf_text(&c.trace));
+        fflush(stdout);
+    }
+    watch_end(&c);
+    uint32_t code = (uint32_t)c.finish_code;
+    watch_release(&watch);
+    cluster_release(&c);
+    return code;
+}
+
+/* A simulation that never fails, or always, tests nothing. */
+static int check_variety(const unsigned counts[256], uint64_t seeds)
+{
+    static const uint32_t codes[] = {0,   1,   20,  21,  40,  41, 75,
+                                     124, 126, 127, 130, 139, 143};
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        printf("%s%u: %u", i == 0 ? "exit codes " : ", ", codes[i],
+               counts[codes[i]]);
+        if (seeds >= SEEDS && counts[codes[i]] == 0) {
+            printf("\nno job ended with %u\n", codes[i]);
+            return 1;
+        }
+    }
+    printf("\n");
+    return 0;
+}
+
+int main(int argc, char *argv[])
+{
+    unsigned counts[256] = {0};
+    uint64_t seeds = SEEDS;
+    if (argc == 3 && strcmp(argv[1], "--seed") == 0) {
+        run_seed(strtoull(argv[2], NULL, 10), true);
+        return 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "--seeds") == 0) {
+        seeds = strtoull(argv[2], NULL, 10);
+    }
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        counts[run_seed(seed, false) & 255]++;
+    }
+    return check_variety(counts, seeds);
+}
