@@ -72,8 +72,9 @@ static void say_line(struct progress *p, const char *color, const char *text)
     console_say(p->console, line, (size_t)n);
 }
 
-static void say_formatted(struct progress *p, const char *color,
-                          const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void
+say_formatted(struct progress *p, const char *color, const char *format,
+              va_list args)
 {
     char text[LINE_BYTES - 64];
     vsnprintf(text, sizeof text, format, args);
