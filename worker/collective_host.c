@@ -80,12 +80,17 @@ static void lane_seek(struct exchange *x, struct lane *lane)
     bool is_sending = lane == &x->sending;
     lane->done_bytes = 0;
     lane->piece.count = 0;
-    for (; lane->slot < x->plan.slots; lane->slot++) {
+    for (;;) {
+        lane->slot = ringplan_next(&x->plan, lane->slot);
+        if (lane->slot == x->plan.slots) {
+            return;
+        }
         lane->piece = is_sending ? ringplan_send(&x->plan, lane->slot)
                                  : ringplan_receive(&x->plan, lane->slot);
         if (lane->piece.count > 0) {
             return;
         }
+        lane->slot++;
     }
 }
 

@@ -21,6 +21,23 @@ void ringplan_init(struct ringplan *plan, uint32_t rank, uint32_t n,
     }
 }
 
+uint64_t ringplan_next(const struct ringplan *plan, uint64_t j)
+{
+    while (j < plan->slots) {
+        uint64_t wave = j / plan->hops;
+        uint64_t hop = j % plan->hops;
+        uint64_t first = wave < plan->blocks ? 0 : wave - plan->blocks + 1;
+        if (hop < first) {
+            return j - hop + first;
+        }
+        if (hop <= wave) {
+            return j;
+        }
+        j += plan->hops - hop; /* to the next wave */
+    }
+    return plan->slots;
+}
+
 /* Piece `p` of block `b`. The last block is shared out evenly; its first
  * pieces are one element larger where it does not divide. */
 static struct ringplan_piece piece_at(const struct ringplan *plan, uint64_t b,

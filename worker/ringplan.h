@@ -47,6 +47,11 @@ struct ringplan_piece {
 void ringplan_init(struct ringplan *plan, uint32_t rank, uint32_t n,
                    uint64_t count, uint64_t piece_count);
 
+/* The first slot from j on that is in some block, `slots` if there is none.
+ * Before the first blocks have gone round and after the last are on their
+ * way most slots are not: with one block, K - 1 of K. */
+uint64_t ringplan_next(const struct ringplan *plan, uint64_t j);
+
 /* What slot j < slots sends, and what it receives. */
 struct ringplan_piece ringplan_send(const struct ringplan *plan, uint64_t j);
 struct ringplan_piece ringplan_receive(const struct ringplan *plan, uint64_t j);

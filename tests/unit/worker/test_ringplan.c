@@ -141,6 +141,48 @@ static void test_pieces_are_bounded(void **state)
     }
 }
 
+/* Going from slot to slot visits every slot that has something in it, and
+ * no more than the hops of the blocks. */
+static void test_next_skips_the_empty(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= RANKS_MAX; n++) {
+        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+            struct ringplan plan;
+            uint64_t visited = 0;
+            uint64_t from = 0;
+            ringplan_init(&plan, 0, n, counts[c], 2);
+            for (;;) {
+                uint64_t j = ringplan_next(&plan, from);
+                for (uint64_t skipped = from; skipped < j; skipped++) {
+                    assert_int_equal(ringplan_send(&plan, skipped).count, 0);
+                    assert_int_equal(ringplan_receive(&plan, skipped).count, 0);
+                }
+                if (j == plan.slots) {
+                    break;
+                }
+                visited++;
+                from = j + 1;
+            }
+            assert_int_equal(visited, plan.blocks * plan.hops);
+        }
+    }
+}
+
+/* In a ring of a hundred thousand, one block's slots are found at once. */
+static void test_next_is_quick(void **state)
+{
+    (void)state;
+    struct ringplan plan;
+    uint64_t visited = 0;
+    ringplan_init(&plan, 7, 131072, 131072, 1);
+    for (uint64_t j = ringplan_next(&plan, 0); j < plan.slots;
+         j = ringplan_next(&plan, j + 1)) {
+        visited++;
+    }
+    assert_int_equal(visited, plan.hops);
+}
+
 /* The counts of a 64-node, 256 MiB all-reduce do not overflow anything. */
 static void test_large(void **state)
 {
@@ -160,6 +202,8 @@ int main(void)
         cmocka_unit_test(test_everybody_gets_the_sum),
         cmocka_unit_test(test_needs_are_enough),
         cmocka_unit_test(test_pieces_are_bounded),
+        cmocka_unit_test(test_next_skips_the_empty),
+        cmocka_unit_test(test_next_is_quick),
         cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
