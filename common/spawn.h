@@ -28,10 +28,10 @@ struct gpul_spawn {
     bool dies_with_parent; /* SIGKILL when the calling thread's process ends */
 };
 
-/* The child leads a new session (setsid), has default signal dispositions
- * and an empty signal mask. Returns 0 with *pid, or GPUL_ESYS with
- * *exec_errno set to what failed (ENOENT, EACCES, ENOEXEC, ...); nothing is
- * left of the child then. */
+/* The child leads a new process group, has no controlling terminal, default
+ * signal dispositions and an empty signal mask. Returns 0 with *pid, or
+ * GPUL_ESYS with *exec_errno set to what failed (ENOENT, EACCES, ENOEXEC, ...);
+ * nothing is left of the child then. */
 int gpul_spawn(pid_t *pid, int *exec_errno, const struct gpul_spawn *spec,
                struct gpul_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reaching nodes by starting them here: the coordinator and N workers as
- * children of the front end, each in a session of its own. Edge.
+ * children of the front end, each in a process group of its own. Edge.
  *
  * Happy path: find the programs, start the coordinator with the operator's
  * socket and the listening socket, start the workers with its address, reap

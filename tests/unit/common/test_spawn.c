@@ -67,7 +67,7 @@ static int report(const char *what)
         report_signals();
     } else if (strcmp(what, "place") == 0) {
         char cwd[256];
-        dprintf(1, "%s %s", getsid(0) == getpid() ? "leader" : "member",
+        dprintf(1, "%s %s", getpgid(0) == getpid() ? "leader" : "member",
                 getcwd(cwd, sizeof(cwd)));
     } else if (strcmp(what, "environment") == 0) {
         for (char **e = environ; *e != NULL; e++) {
@@ -301,7 +301,7 @@ static void test_signals_reset(void **state)
     sigaction(SIGPIPE, &standard, NULL);
 }
 
-/* The child leads its own session, in the directory and with exactly the
+/* The child leads its own process group, in the directory and with exactly the
  * environment that were asked for. */
 static void test_place_and_environment(void **state)
 {
