@@ -85,14 +85,29 @@ plant_for_shell()
     refuses 'careless\.sh'
 }
 
+# A fresh copy of what check-layers reads of the build.
+fresh_build()
+{
+    rm -rf "$scratch/build"
+    mkdir -p "$scratch/build/CMakeFiles"
+    cp -r "$build/lib" "$build/bin" "$build/pure-targets.txt" \
+        "$build/build.ninja" "$scratch/build"
+    cp "$build"/CMakeFiles/*.ninja "$scratch/build/CMakeFiles"
+}
+
+# program_linking PROGRAM LAYER: adds LAYER's archive to PROGRAM's link line.
+program_linking()
+{
+    fresh_build
+    sed -i "s|^build bin/$1: [^ ]* |&lib/libgpul_$2.a |" \
+        "$scratch/build/build.ninja"
+}
+
 # archive_calling NAME STATEMENT: adds to the pure archive NAME of the copied
 # build a function that does STATEMENT.
 archive_calling()
 {
-    rm -rf "$scratch/build"
-    mkdir "$scratch/build"
-    cp -r "$build/lib" "$build/pure-targets.txt" \
-        "$build/build.ninja" "$build/CMakeFiles" "$scratch/build"
+    fresh_build
     printf '#include <time.h>\n#include <stdio.h>\n#include <stdlib.h>\n%s\n' \
         "void planted(void);void planted(void){$2;}" |
         gcc -x c -c - -o "$scratch/planted.o"
@@ -101,7 +116,7 @@ archive_calling()
 
 plant_for_layers()
 {
-    local call
+    local call name
 
     echo '#include "proto/frame.h"' >>"$copy/common/error.h"
     refuses 'common may not include these'
@@ -116,6 +131,11 @@ plant_for_layers()
     echo '#include <uv.h>' >>"$copy/common/error.c"
     refuses 'common/error\.c includes uv\.h but is not an edge file'
 
+    for name in gpulaunch-worker:coordinator gpulaunch:worker \
+        gpulaunch-coordinator:launcher; do
+        program_linking "${name%:*}" "${name#*:}"
+        refuses "${name%:*} links the ${name#*:}" --build "$scratch/build"
+    done
     for call in 'time(0)' 'printf("a")' 'getenv("A")' 'rand()' 'exit(1)'; do
         archive_calling gpul_common "$call"
         refuses "libgpul_common\.a is pure but calls (${call%%(*}|putchar)" \
