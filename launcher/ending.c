@@ -93,9 +93,10 @@ unsigned ending_step(struct ending *e, enum ending_event event, uint64_t now_ms)
     case ENDING_SIGNAL:
         return on_signal(e, now_ms);
     case ENDING_JOB_END:
-        if (has_job(e))
-            enter(e, ENDING_LEAVING, now_ms + LEAVE_MS);
-        return 0;
+        if (!has_job(e))
+            return 0;
+        enter(e, ENDING_LEAVING, now_ms + LEAVE_MS);
+        return ENDING_TERM_ABSENT;
     case ENDING_DESK_LOST:
         if (!has_job(e))
             return 0;

@@ -46,6 +46,8 @@ enum ending_action {
     ENDING_TERM_COORDINATOR = 8, /* and to the coordinator */
     ENDING_KILL_ALL = 16,        /* SIGKILL to every child */
     ENDING_LOSE_DESK = 32,       /* count the coordinator as lost */
+    ENDING_TERM_ABSENT = 64,     /* SIGTERM to workers that never joined: the
+                                    coordinator cannot tell them to leave */
 };
 
 struct ending {

@@ -187,12 +187,17 @@ bool reach_local_reap(struct reach_local *r)
     }
 }
 
+void reach_local_signal_worker(const struct reach_local *r, uint32_t index,
+                               int number)
+{
+    if (r->workers[index].pid > 0)
+        kill(r->workers[index].pid, number);
+}
+
 void reach_local_signal_workers(const struct reach_local *r, int number)
 {
-    for (uint32_t i = 0; i < r->worker_count; i++) {
-        if (r->workers[i].pid > 0)
-            kill(r->workers[i].pid, number);
-    }
+    for (uint32_t i = 0; i < r->worker_count; i++)
+        reach_local_signal_worker(r, i, number);
 }
 
 void reach_local_signal_coordinator(const struct reach_local *r, int number)

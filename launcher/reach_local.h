@@ -64,6 +64,8 @@ bool reach_local_reap(struct reach_local *r);
 
 /* Signal every worker that still runs. */
 void reach_local_signal_workers(const struct reach_local *r, int number);
+void reach_local_signal_worker(const struct reach_local *r, uint32_t index,
+                               int number);
 void reach_local_signal_coordinator(const struct reach_local *r, int number);
 
 /* SIGKILL to all that still run, and wait until they are gone. */

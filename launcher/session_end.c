@@ -104,6 +104,14 @@ static void lose_desk(struct session *s)
                              "the coordinator did not end the job in time");
 }
 
+static void dismiss_absent(const struct session *s)
+{
+    for (uint32_t i = 0; i < s->reach.worker_count; i++) {
+        if (!status_has_joined(&s->progress.status, i))
+            reach_local_signal_worker(&s->reach, i, SIGTERM);
+    }
+}
+
 void session_step(struct session *s, enum ending_event event)
 {
     unsigned todo = ending_step(&s->ending, event, gpul_clock_ms());
@@ -114,6 +122,8 @@ void session_step(struct session *s, enum ending_event event)
         session_cancel(s, number, true);
     if ((todo & ENDING_LOSE_DESK) != 0)
         lose_desk(s);
+    if ((todo & ENDING_TERM_ABSENT) != 0)
+        dismiss_absent(s);
     if ((todo & ENDING_TERM_WORKERS) != 0)
         reach_local_signal_workers(&s->reach, SIGTERM);
     if ((todo & ENDING_TERM_COORDINATOR) != 0)

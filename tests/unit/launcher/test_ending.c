@@ -45,7 +45,7 @@ static void test_success(void **state)
 {
     (void)state;
     PLAY(0, {ENDING_TICK, 5, 0, ENDING_WORKING, UINT64_MAX},
-         {ENDING_JOB_END, 10, 0, ENDING_LEAVING, 5010},
+         {ENDING_JOB_END, 10, ENDING_TERM_ABSENT, ENDING_LEAVING, 5010},
          {ENDING_DESK_LOST, 11, 0, ENDING_LEAVING, 5010},
          {ENDING_WORKERS_GONE, 12, 0, ENDING_LEAVING, 5010},
          {ENDING_ALL_GONE, 13, 0, ENDING_GONE, UINT64_MAX});
@@ -55,7 +55,7 @@ static void test_success(void **state)
 static void test_stubborn(void **state)
 {
     (void)state;
-    PLAY(0, {ENDING_JOB_END, 0, 0, ENDING_LEAVING, 5000},
+    PLAY(0, {ENDING_JOB_END, 0, ENDING_TERM_ABSENT, ENDING_LEAVING, 5000},
          {ENDING_TICK, 4999, 0, ENDING_LEAVING, 5000},
          {ENDING_TICK, 5000, ENDING_TERM_WORKERS | ENDING_TERM_COORDINATOR,
           ENDING_TOLD, 8000},
@@ -79,7 +79,7 @@ static void test_cancel(void **state)
 {
     (void)state;
     PLAY(0, {ENDING_SIGNAL, 0, ENDING_CANCEL, ENDING_STOPPING, 45000},
-         {ENDING_JOB_END, 900, 0, ENDING_LEAVING, 5900},
+         {ENDING_JOB_END, 900, ENDING_TERM_ABSENT, ENDING_LEAVING, 5900},
          {ENDING_SIGNAL, 950, 0, ENDING_LEAVING, 5900},
          {ENDING_SIGNAL, 960, ENDING_KILL_ALL, ENDING_KILLING, 5960});
 }
