@@ -6,6 +6,7 @@
 #include "desk.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -91,8 +92,6 @@ static void read_error(struct desk *d, char *text)
 {
     size_t used = 0;
     ssize_t n;
-    char rest[512];
-    text = text != NULL ? text : rest;
     while ((n = read(d->worker_error, text + used, 511 - used)) > 0) {
         used += (size_t)n;
     }
@@ -100,22 +99,17 @@ static void read_error(struct desk *d, char *text)
     close(d->worker_error);
 }
 
-void desk_close(struct desk *d, int exit_code, char *text)
+/* The worker's wait status; its stderr into `error`, 512 bytes. */
+static int wait_worker(struct desk *d, char *error)
 {
     int status;
-    char error[512];
     read_error(d, error);
     assert_int_equal(waitpid(d->worker, &status, 0), d->worker);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != exit_code) {
-        print_error("worker: status %x, stderr: %s\n", (unsigned)status, error);
-    }
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), exit_code);
-    if (text != NULL) {
-        memcpy(text, error, sizeof(error));
-    } else {
-        assert_string_equal(error, "");
-    }
+    return status;
+}
+
+static void release(struct desk *d)
+{
     if (d->fd >= 0) {
         close(d->fd);
     }
@@ -127,6 +121,32 @@ void desk_close(struct desk *d, int exit_code, char *text)
     char command[200];
     snprintf(command, sizeof(command), "rm -rf '%s'", d->log_dir);
     assert_int_equal(system(command), 0);
+}
+
+void desk_close(struct desk *d, int exit_code, char *text)
+{
+    char error[512];
+    int status = wait_worker(d, error);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != exit_code) {
+        print_error("worker: status %x, stderr: %s\n", (unsigned)status, error);
+    }
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), exit_code);
+    if (text != NULL) {
+        memcpy(text, error, sizeof(error));
+    } else {
+        assert_string_equal(error, "");
+    }
+    release(d);
+}
+
+void desk_reap(struct desk *d, int signal)
+{
+    char error[512];
+    int status = wait_worker(d, error);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), signal);
+    release(d);
 }
 
 /* ---- frames -------------------------------------------------------------- */
@@ -202,6 +222,7 @@ static bool absorb(struct desk *d, const Gpul__Frame *frame)
 {
     switch (frame->body_case) {
     case GPUL__FRAME__BODY_HEARTBEAT:
+        d->heartbeats++;
         acknowledge(d, frame->heartbeat->sequence);
         return true;
     case GPUL__FRAME__BODY_OUTPUT:
@@ -268,18 +289,32 @@ Gpul__Frame *desk_expect(struct desk *d, Gpul__Frame__BodyCase kind)
     }
 }
 
+/* Take in one of the frames that the desk deals with itself. */
+static void take_one(struct desk *d)
+{
+    Gpul__Frame *frame = next(d);
+    if (frame == NULL) {
+        assert_true(feed(d));
+        return;
+    }
+    assert_true(absorb(d, frame));
+    gpul_message_release(frame);
+}
+
 void desk_until(struct desk *d, bool (*is_done)(const struct desk *d))
 {
     uint64_t deadline = gpul_clock_ms() + DESK_PATIENCE_MS;
     while (!is_done(d)) {
         assert_true(gpul_clock_ms() < deadline);
-        Gpul__Frame *frame = next(d);
-        if (frame == NULL) {
-            assert_true(feed(d));
-            continue;
-        }
-        assert_true(absorb(d, frame));
-        gpul_message_release(frame);
+        take_one(d);
+    }
+}
+
+void desk_await_heartbeats(struct desk *d, uint32_t count)
+{
+    uint32_t end = d->heartbeats + count;
+    while (d->heartbeats < end) {
+        take_one(d);
     }
 }
 
@@ -454,4 +489,69 @@ void desk_finish(struct desk *d, bool keeps_logs)
     }
     close(d->fd);
     d->fd = -1;
+}
+
+/* ---- the usual answers --------------------------------------------------- */
+
+static void note_exit(struct desk_exit *one, const Gpul__Exit *e)
+{
+    one->code = e->code;
+    one->signal = e->signal;
+    one->exec_errno = e->exec_errno;
+    one->is_bind_error = e->is_bind_error;
+    snprintf(one->text, sizeof(one->text), "%s", e->text);
+    snprintf(one->log, sizeof(one->log), "%s", e->log);
+}
+
+void desk_expect_exits(struct desk *d, uint32_t ranks, struct desk_exit *one)
+{
+    for (uint32_t seen = 0; seen < ranks;) {
+        Gpul__Frame *frame = desk_expect(d, GPUL__FRAME__BODY_EXITS);
+        for (size_t i = 0; i < frame->exits->n_exits; i++) {
+            const Gpul__Exit *e = frame->exits->exits[i];
+            if (one == NULL) {
+                assert_int_equal(e->code, 0);
+                assert_int_equal(e->signal, 0);
+                assert_int_equal(e->exec_errno, 0);
+                assert_string_equal(e->log, "");
+            } else if (e->rank == one->rank) {
+                note_exit(one, e);
+            }
+        }
+        seen += (uint32_t)frame->exits->n_exits;
+        gpul_message_release(frame);
+    }
+}
+
+void desk_expect_idle(struct desk *d, size_t unclean)
+{
+    Gpul__Frame *idle = desk_expect(d, GPUL__FRAME__BODY_IDLE);
+    assert_int_equal(idle->idle->n_unclean, unclean);
+    gpul_message_release(idle);
+}
+
+static bool command_line_has(const char *pid, const char *text)
+{
+    char path[280];
+    char line[4096];
+    snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t n = read(fd, line, sizeof(line));
+    close(fd);
+    return n > 0 && memmem(line, (size_t)n, text, strlen(text)) != NULL;
+}
+
+bool desk_sees_process(const char *text)
+{
+    DIR *proc = opendir("/proc");
+    bool found = false;
+    for (struct dirent *e; !found && (e = readdir(proc)) != NULL;) {
+        found = e->d_name[0] > '0' && e->d_name[0] <= '9' &&
+                command_line_has(e->d_name, text);
+    }
+    closedir(proc);
+    return found;
 }

@@ -17,7 +17,6 @@
 
 enum {
     DESK_EPOCH = 3,
-    DESK_RANKS = 2,
     DESK_PATIENCE_MS = 20000,
     DESK_OUTPUT_MAX = 1 << 20, /* kept of each stream; all is counted */
 };
@@ -35,6 +34,7 @@ struct desk {
     uint16_t port_base;
     bool gives_credit;
     bool acknowledges; /* heartbeats */
+    uint32_t heartbeats;
     /* What came from the ranks. */
     struct gpul_buf streams[2]; /* first DESK_OUTPUT_MAX of stdout, stderr */
     uint64_t output_bytes;
@@ -50,6 +50,9 @@ void desk_open(struct desk *d);
  * (512 bytes). Removes everything. */
 void desk_close(struct desk *d, int exit_code, char *text);
 
+/* The same for a worker that was killed by this signal. */
+void desk_reap(struct desk *d, int signal);
+
 /* Send one frame, stamped. */
 void desk_send(struct desk *d, Gpul__Frame *frame);
 
@@ -60,17 +63,40 @@ Gpul__Frame *desk_expect(struct desk *d, Gpul__Frame__BodyCase kind);
 /* Take in what comes until `is_done` says so, failing at the bound. */
 void desk_until(struct desk *d, bool (*is_done)(const struct desk *d));
 
+/* Take in what comes until so many more heartbeats have. They come in order
+ * with the output, so they tell that no more of it is on the way. */
+void desk_await_heartbeats(struct desk *d, uint32_t count);
+
 /* Hello, Welcome, Job (this command, through sh -c unless argv is given),
  * Assign, Ready, Roster: the worker then is ASSIGNED. */
 void desk_prepare(struct desk *d, uint32_t ranks, const char *script);
 void desk_prepare_command(struct desk *d, uint32_t ranks, int argc,
                           const char *const *argv);
 
-/* Change the Job before it is sent; NULL: as it is. */
+/* Change the Job before it is sent; NULL: as it is. For the test. */
 extern void (*desk_edit_job)(Gpul__Job *job);
 
 /* A new generation: Assign, Ready, Roster. */
 void desk_assign(struct desk *d, uint32_t ranks);
+
+/* Exits of all of `ranks` ranks; `first` receives a copy of the numbers of
+ * the exit of the rank of that number (NULL: all must be successes). */
+struct desk_exit {
+    uint32_t rank; /* in: which */
+    uint32_t code;
+    uint32_t signal;
+    uint32_t exec_errno;
+    bool is_bind_error;
+    char text[256];
+    char log[256];
+};
+void desk_expect_exits(struct desk *d, uint32_t ranks, struct desk_exit *one);
+
+/* Idle, with this many unclean. */
+void desk_expect_idle(struct desk *d, size_t unclean);
+
+/* Do processes whose command line holds this text exist? */
+bool desk_sees_process(const char *text);
 
 void desk_launch(struct desk *d, uint32_t attempt);
 void desk_stop(struct desk *d, int signal, uint32_t grace_ms);
