@@ -11,6 +11,7 @@
 #include "proto/text.h"
 #include "worker/descendants.h"
 #include "worker/envreport.h"
+#include "worker/keyvalue.h"
 #include "worker/launch.h"
 #include "worker/output.h"
 #include "worker/ranklogs.h"
@@ -28,6 +29,7 @@ struct workload {
     struct output *output;
     struct ranks *ranks;
     struct launch *launch;
+    struct keyvalue *keyvalue; /* on node rank 0 while ranks run */
     struct descendants descendants;
     bool is_running; /* from start to on_gone */
     struct gpul_buf unclean_text;
@@ -107,6 +109,7 @@ void workload_destroy(struct workload *w)
     if (w == NULL) {
         return;
     }
+    keyvalue_stop(w->keyvalue);
     ranks_destroy(w->ranks);
     output_destroy(w->output);
     launch_destroy(w->launch);
@@ -150,6 +153,24 @@ static int make_launch(struct workload *w, const struct agent *agent,
     return 0;
 }
 
+/* Programs that use Horovod without horovodrun meet at a key-value store. */
+static void start_keyvalue(struct workload *w)
+{
+    struct gpul_error err;
+    const struct env_world *world = &w->launch->input.world;
+    if (w->launch->node_rank != 0 || world->world_size < 2) {
+        return;
+    }
+    if (keyvalue_start(&w->keyvalue, w->loop, world->addresses[0],
+                       launch_horovod_port(w->launch), &err) != 0) {
+        char text[GPUL_TEXT_BYTES_MAX];
+        snprintf(text, sizeof(text),
+                 "no rendezvous for Horovod programs in this job: %s",
+                 err.text);
+        workload_notice(w, text);
+    }
+}
+
 static int begin_output(struct workload *w, const struct agent *agent,
                         struct gpul_error *err)
 {
@@ -187,6 +208,7 @@ int workload_start(struct workload *w, const struct agent *agent,
     struct gpul_error why;
     rc = make_launch(w, agent, &why);
     if (rc == 0) {
+        start_keyvalue(w);
         rc = ranks_start(w->ranks, w->launch, now_ms, err);
     } else {
         rc = fail_ranks(w, agent_assign(agent), &why, err);
@@ -249,6 +271,8 @@ static void end(struct workload *w)
 {
     w->is_running = false;
     w->descendants.signal = 0;
+    keyvalue_stop(w->keyvalue);
+    w->keyvalue = NULL;
     w->handlers.on_gone(w->arg);
     output_finish(w->output);
 }

@@ -312,6 +312,26 @@ static void test_tf_config_file(void **state)
     desk_close(&d, 0, NULL);
 }
 
+/* While ranks run, node rank 0 answers at the Horovod rendezvous. */
+static void test_horovod_rendezvous(void **state)
+{
+    (void)state;
+    struct desk d;
+    const char *const argv[] = {
+        "bash", "-c",
+        "[ $RANK = 1 ] || { exec 3<>/dev/tcp/$HOROVOD_GLOO_RENDEZVOUS_ADDR/"
+        "$HOROVOD_GLOO_RENDEZVOUS_PORT &&"
+        "printf 'GET /scope/key HTTP/1.1\\r\\n\\r\\n' >&3 && head -n 1 <&3; }"};
+    desk_open(&d);
+    desk_prepare_command(&d, 2, 3, argv);
+    desk_launch(&d, 1);
+    desk_expect_exits(&d, 2, NULL);
+    desk_expect_idle(&d, 0);
+    assert_memory_equal(desk_output(&d, 0), "HTTP/1.1 404", 12);
+    desk_finish(&d, false);
+    desk_close(&d, 0, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +341,7 @@ int main(void)
         cmocka_unit_test_setup(test_exec_failures, reset),
         cmocka_unit_test_setup(test_working_directory, reset),
         cmocka_unit_test_setup(test_bind_error, reset),
+        cmocka_unit_test_setup(test_horovod_rendezvous, reset),
         cmocka_unit_test_setup(test_env_report, reset),
         cmocka_unit_test_setup(test_no_environment, reset),
         cmocka_unit_test_setup(test_tf_config_file, reset),

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "worker/ranklogs.h"
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/gpul-logs-XXXXXX");
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[100];
+    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static const char *in_folder(const char *path)
+{
+    static char whole[256];
+    snprintf(whole, sizeof(whole), "%s/%s", folder, path);
+    return whole;
+}
+
+static void begin(struct ranklogs *l, uint32_t attempt)
+{
+    assert_int_equal(ranklogs_begin(l, in_folder("deep/er/job"), attempt, NULL),
+                     0);
+}
+
+static void write_log(struct ranklogs *l, uint32_t rank, const char *text)
+{
+    int fd;
+    assert_int_equal(ranklogs_open(l, &fd, rank, RANKLOG_OUT, NULL), 0);
+    assert_int_equal(ranklogs_write(fd, text, strlen(text), NULL), 0);
+    close(fd);
+}
+
+/* Folders appear with the first file, all private, and go with the last. */
+static void test_life(void **state)
+{
+    (void)state;
+    struct ranklogs l;
+    struct stat st;
+    char path[256];
+    ranklogs_init(&l);
+    begin(&l, 1);
+    assert_int_equal(access(in_folder("deep"), F_OK), -1);
+    write_log(&l, 3, "first");
+    begin(&l, 2);
+    write_log(&l, 3, "second");
+    assert_int_equal(ranklogs_put_file(&l, "tf_config", "{}", NULL), 0);
+    ranklogs_path(&l, path, sizeof(path), 3, RANKLOG_OUT);
+    assert_string_equal(path, in_folder("deep/er/job/attempt-2/rank-3.out"));
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(st.st_size, 6);
+    assert_int_equal(stat(in_folder("deep/er/job"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    ranklogs_remove(&l);
+    assert_int_equal(access(in_folder("deep/er/job"), F_OK), -1);
+    assert_int_equal(access(in_folder("deep/er"), F_OK), 0);
+    ranklogs_release(&l);
+}
+
+/* Only what was made here is removed: another node's files stay. */
+static void test_shared_folder(void **state)
+{
+    (void)state;
+    struct ranklogs l;
+    struct ranklogs other;
+    ranklogs_init(&l);
+    ranklogs_init(&other);
+    begin(&l, 1);
+    begin(&other, 1);
+    write_log(&l, 0, "a");
+    write_log(&other, 1, "b");
+    ranklogs_remove(&l);
+    assert_int_equal(
+        access(in_folder("deep/er/job/attempt-1/rank-1.out"), F_OK), 0);
+    assert_int_equal(
+        access(in_folder("deep/er/job/attempt-1/rank-0.out"), F_OK), -1);
+    ranklogs_remove(&other);
+    assert_int_equal(access(in_folder("deep/er/job"), F_OK), -1);
+    ranklogs_release(&l);
+    ranklogs_release(&other);
+}
+
+/* No log goes into a file that was there, nor through a link of a folder. */
+static void test_in_the_way(void **state)
+{
+    (void)state;
+    struct ranklogs l;
+    struct gpul_error err;
+    int fd;
+    char expected[300];
+    ranklogs_init(&l);
+    begin(&l, 1);
+    write_log(&l, 0, "a");
+    assert_int_equal(ranklogs_open(&l, &fd, 0, RANKLOG_OUT, &err), GPUL_ESYS);
+    assert_int_equal(fd, -1);
+    snprintf(expected, sizeof(expected), "%s: File exists",
+             in_folder("deep/er/job/attempt-1/rank-0.out"));
+    assert_string_equal(err.text, expected);
+
+    assert_int_equal(symlink("/tmp", in_folder("deep/er/job/attempt-2")), 0);
+    begin(&l, 2);
+    assert_int_equal(ranklogs_open(&l, &fd, 0, RANKLOG_OUT, &err), GPUL_ESYS);
+    assert_memory_equal(err.text, "log folder ", 11);
+    ranklogs_release(&l);
+}
+
+/* A folder of somebody else is not written into. */
+static void test_foreign_folder(void **state)
+{
+    (void)state;
+    struct ranklogs l;
+    struct gpul_error err;
+    int fd;
+    if (geteuid() != 0) {
+        skip();
+    }
+    assert_int_equal(mkdir(in_folder("theirs"), 0777), 0);
+    assert_int_equal(chown(in_folder("theirs"), 65534, 65534), 0);
+    ranklogs_init(&l);
+    assert_int_equal(ranklogs_begin(&l, in_folder("theirs"), 1, NULL), 0);
+    assert_int_equal(ranklogs_open(&l, &fd, 0, RANKLOG_ERR, &err), GPUL_EINVAL);
+    assert_non_null(strstr(err.text, "theirs: belongs to somebody else"));
+    ranklogs_release(&l);
+}
+
+/* Without a folder there are no logs, and no path is made up. */
+static void test_off(void **state)
+{
+    (void)state;
+    struct ranklogs l;
+    char path[8] = "x";
+    ranklogs_init(&l);
+    assert_int_equal(ranklogs_begin(&l, "", 1, NULL), 0);
+    assert_false(ranklogs_is_on(&l));
+    ranklogs_path(&l, path, sizeof(path), 0, RANKLOG_OUT);
+    assert_string_equal(path, "");
+    ranklogs_remove(&l);
+    ranklogs_release(&l);
+}
+
+/* A parent that cannot be made is named. */
+static void test_no_parent(void **state)
+{
+    (void)state;
+    struct ranklogs l;
+    struct gpul_error err;
+    int fd;
+    ranklogs_init(&l);
+    assert_int_equal(ranklogs_begin(&l, "/dev/null/logs/job", 1, NULL), 0);
+    assert_int_equal(ranklogs_open(&l, &fd, 0, RANKLOG_OUT, &err), GPUL_ESYS);
+    assert_string_equal(err.text, "log folder /dev/null/logs: Not a directory");
+    ranklogs_release(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_life, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_shared_folder, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_in_the_way, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_foreign_folder, make_folder,
+                                        remove_folder),
+        cmocka_unit_test(test_off),
+        cmocka_unit_test(test_no_parent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
