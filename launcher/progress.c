@@ -113,7 +113,8 @@ static void say_table(struct progress *p, const Gpul__Event *event)
     struct gpul_buf out;
     gpul_buf_init(&out, TEXT_BYTES_MAX);
     size_t width = console_width(p->console);
-    if (table_self_test(&out, event->rows, event->n_rows, width) == 0)
+    if (table_self_test(&out, event->rows, event->n_rows, event->need, width) ==
+        0)
         console_say(p->console, (const char *)out.data, out.used);
     gpul_buf_release(&out);
 }

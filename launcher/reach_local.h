@@ -62,7 +62,9 @@ int reach_local_start(struct reach_local *r, const struct reach_local_job *job,
  * true if any of ours did. */
 bool reach_local_reap(struct reach_local *r);
 
-/* Signal every worker that still runs. */
+/* Signal one worker, or every one, that still runs. */
+void reach_local_signal_worker(const struct reach_local *r, uint32_t index,
+                               int number);
 void reach_local_signal_workers(const struct reach_local *r, int number);
 void reach_local_signal_worker(const struct reach_local *r, uint32_t index,
                                int number);

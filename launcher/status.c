@@ -210,7 +210,11 @@ int status_sentence(struct gpul_buf *out, const Gpul__Event *event)
         return gpul_buf_appendf(out, "starting once more: %s", text);
     case GPUL__EVENT__KIND__NOTICE:
         return gpul_buf_appendf(out, "note: %s", text);
-    default: /* RANK_EXITED has its words in the text */
+    case GPUL__EVENT__KIND__RANK_EXITED:
+        return gpul_buf_appendf(
+            out, "%s: %" PRIu32 "/%" PRIu32 " ranks of the job have ended",
+            event->node_name, event->have, event->need);
+    default: /* from a newer coordinator */
         return gpul_buf_append_text(out, text);
     }
 }

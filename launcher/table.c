@@ -47,9 +47,11 @@ static void append_narrow(struct gpul_buf *out, const Gpul__SelfTestRow *r)
 }
 
 int table_self_test(struct gpul_buf *out, Gpul__SelfTestRow *const *rows,
-                    size_t count, size_t width)
+                    size_t count, uint32_t node_count, size_t width)
 {
     bool is_full = width >= TABLE_WIDTH_FULL;
+    gpul_buf_appendf(out, "# all-reduce, %" PRIu32 " nodes, slowest rank\n",
+                     node_count);
     if (is_full) {
         gpul_buf_appendf(out, "%9s %8s %5s %5s %8s %8s %8s %6s %6s %6s\n",
                          "#    size", "count", "type", "redop", "time", "min",

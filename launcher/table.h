@@ -15,9 +15,10 @@
  * matter most (35 columns wide). */
 enum { TABLE_WIDTH_FULL = 78 };
 
-/* Append heading and rows. Times are microseconds of the slowest rank:
- * "time" is the median over the iterations; bandwidths are 1e9 bytes/s. */
+/* Append a title, the heading and the rows. Times are microseconds of the
+ * slowest rank: "time" is the median over the iterations; bandwidths are 1e9
+ * bytes/s. */
 int table_self_test(struct gpul_buf *out, Gpul__SelfTestRow *const *rows,
-                    size_t count, size_t width);
+                    size_t count, uint32_t node_count, size_t width);
 
 #endif

@@ -52,9 +52,10 @@ static void test_full(void **state)
     (void)state;
     struct gpul_buf out;
     gpul_buf_init(&out, 4096);
-    assert_int_equal(table_self_test(&out, rows, 2, 80), 0);
+    assert_int_equal(table_self_test(&out, rows, 2, 4, 80), 0);
     assert_string_equal(
         gpul_buf_text(&out),
+        "# all-reduce, 4 nodes, slowest rank\n"
         "#    size    count  type redop     time      min      max  algbw  "
         "busbw #wrong\n"
         "#     (B)   (elem)                 (us)     (us)     (us) (GB/s) "
@@ -73,8 +74,9 @@ static void test_narrow(void **state)
     (void)state;
     struct gpul_buf out;
     gpul_buf_init(&out, 4096);
-    assert_int_equal(table_self_test(&out, rows, 2, 40), 0);
+    assert_int_equal(table_self_test(&out, rows, 2, 4, 40), 0);
     assert_string_equal(gpul_buf_text(&out),
+                        "# all-reduce, 4 nodes, slowest rank\n"
                         "#    size       time   busbw #wrong\n"
                         "#     (B)       (us)  (GB/s)\n"
                         "        8      45.00    0.00      0\n"
@@ -88,7 +90,7 @@ static void test_no_room(void **state)
     (void)state;
     struct gpul_buf out;
     gpul_buf_init(&out, 10);
-    assert_int_not_equal(table_self_test(&out, rows, 2, 80), 0);
+    assert_int_not_equal(table_self_test(&out, rows, 2, 4, 80), 0);
     gpul_buf_release(&out);
 }
 
