@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# kill -9 of any of our programs in the middle of a run: no process of the job
+# outlives it for long, and the user is told.
+. "$(dirname "$0")/../lib/e2e.sh"
+
+# The ranks ignore the signal that asks them to stop, and have children.
+start_stubborn()
+{
+    rm -f "$scratch"/up.*
+    launch_behind --nodes 3 --self-test off --grace 1s -- sh -c \
+        "trap '' TERM HUP; sleep 301 & : >$scratch/up.\$RANK; sleep 300"
+    within 20 "the ranks did not come up" ranks_are_up
+}
+
+ranks_are_up()
+{
+    [ "$(find "$scratch" -maxdepth 1 -name 'up.*' | wc -l)" -eq 3 ]
+}
+
+it "the front end is killed: coordinator, agents, ranks and their children end"
+start_stubborn
+kill -KILL "$front_end"
+wait "$front_end" 2>/dev/null || true
+expect_no_process 10
+
+it "the coordinator is killed: the front end ends with 75 and says why"
+start_stubborn
+kill -KILL "$(pids_of gpulaunch-coordinator)"
+finish
+expect_status 75
+expect_last_line 'coordinator'
+expect_no_process 10
+
+it "an agent is killed: its ranks end, the others are stopped, the node is named"
+start_stubborn
+for agent in $(pids_of gpulaunch-worker); do
+    tr '\0' ' ' <"/proc/$agent/cmdline" | grep -q ' local-1 ' && break
+done
+kill -KILL "$agent"
+finish
+expect_status 75
+expect_last_line 'local-1\b'
+expect_no_process 10
+
+it "front end and coordinator are killed together: the agents end the ranks"
+start_stubborn
+kill -KILL "$front_end" "$(pids_of gpulaunch-coordinator)"
+wait "$front_end" 2>/dev/null || true
+expect_no_process 20
+
+it "all of our programs are killed at once: the ranks do not live on"
+start_stubborn
+# shellcheck disable=SC2046  # a list of pids
+kill -KILL "$front_end" $(pids_of gpulaunch-coordinator) \
+    $(pids_of gpulaunch-worker)
+wait "$front_end" 2>/dev/null || true
+ranks_are_gone()
+{
+    [ -z "$(pids_of dash)" ]
+}
+within 5 "ranks are left" ranks_are_gone
+
+done_stories

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Where the ranks' output goes.
+. "$(dirname "$0")/../lib/e2e.sh"
+
+it "several ranks: each line has its rank, whole lines, on the right stream"
+launch --nodes 3 --self-test off -- \
+    sh -c 'echo "out of $RANK"; echo "err of $RANK" >&2'
+expect_status 0
+[ "$(sort "$out")" = "$(printf '[%d] out of %d\n' 0 0 1 1 2 2)" ] ||
+    fail "stdout is not the three lines with their ranks"
+for rank in 0 1 2; do
+    expect_has "$err" "^\\[$rank\\] err of $rank\$"
+done
+expect_lacks "$err" 'out of'
+
+it "one rank: its bytes as they are"
+launch --nodes 1 --self-test off -- printf 'a\0b\377 no newline'
+expect_status 0
+printf 'a\0b\377 no newline' | cmp - "$out" || fail "stdout was changed"
+
+it "--label and --no-label turn the prefix on and off"
+launch --nodes 1 --self-test off --label -- echo word
+expect_out '[0] word'
+launch --nodes 2 --self-test off --no-label -- echo word
+expect_out "$(printf 'word\nword')"
+
+it "lines written in pieces are not mixed with other ranks' lines"
+launch --nodes 4 --self-test off -- sh -c \
+    'for i in 1 2 3 4 5; do printf "rank $RANK "; sleep 0.02; echo "line $i"; done'
+expect_status 0
+expect_lines "$out" 20
+[ "$(grep -cE '^\[([0-3])\] rank \1 line [1-5]$' "$out")" -eq 20 ] ||
+    fail "lines are mixed"
+
+it "-q: nothing of ours on stderr, the ranks' own stays"
+launch -q --nodes 2 -- sh -c '[ $RANK = 1 ] || echo mine >&2'
+expect_status 0
+[ "$(cat "$err")" = '[0] mine' ] || fail "stderr has more than the rank's line"
+
+it "--log-dir keeps a byte-exact file per rank and stream"
+launch --nodes 2 --log-dir "$scratch/logs" -- \
+    sh -c 'echo "out of $RANK"; echo "err of $RANK" >&2'
+expect_status 0
+job=$(ls "$scratch/logs")
+for rank in 0 1; do
+    for stream in out err; do
+        file=$scratch/logs/$job/attempt-1/rank-$rank.$stream
+        [ "$(cat "$file")" = "$stream of $rank" ] || fail "$file is wrong"
+    done
+done
+
+it "without --log-dir a job that went well leaves no log"
+launch --nodes 2 --self-test off -- echo word
+expect_nothing_left
+
+it "a rank that reads stdin gets end-of-file, not the terminal"
+launch --nodes 2 --self-test off -- cat
+expect_status 0
+
+done_stories

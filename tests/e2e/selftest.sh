@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The all-reduce self-test before the launch.
+. "$(dirname "$0")/../lib/e2e.sh"
+
+it "quick: a table on stderr before the command runs, in less than 2 s more"
+launch --nodes 4 --self-test off -- true
+expect_lacks "$err" 'busbw'
+without_ms=$took_ms
+launch --nodes 4 -- true
+expect_status 0
+expect_has "$err" 'algbw'
+expect_has "$err" 'busbw'
+[ "$((took_ms - without_ms))" -lt "$((2000 * slow))" ] ||
+    fail "the quick self-test took $((took_ms - without_ms)) ms"
+expect_nothing_left
+
+it "full: every size from 8 B to 256 MiB, no wrong element"
+bound_seconds=$((180 * slow))
+launch --nodes 2 --self-test full --result "$scratch/full.json" -- true
+expect_status 0
+expect_json "$scratch/full.json" '{8 << i for i in range(26)}
+    <= {row["bytes"] for row in r["self_test"]["rows"]}'
+expect_json "$scratch/full.json" \
+    'any(row["count"] % 2 == 1 for row in r["self_test"]["rows"])'
+expect_json "$scratch/full.json" \
+    'all(row["wrong_elements"] == 0 for row in r["self_test"]["rows"])'
+expect_json "$scratch/full.json" 'all(0 < row["min_seconds"]
+    <= row["median_seconds"] <= row["max_seconds"] for row in r["self_test"]["rows"])'
+
+it "bus bandwidth is algorithm bandwidth times 2 (n - 1) / n, from the median"
+launch --nodes 3 --result "$scratch/three.json" -- true
+expect_json "$scratch/three.json" 'all(
+    abs(row["busbw_bytes_per_second"] / row["algbw_bytes_per_second"] - 4 / 3)
+    < 0.01 and
+    abs(row["algbw_bytes_per_second"] * row["median_seconds"] / row["bytes"] - 1)
+    < 0.01 for row in r["self_test"]["rows"])'
+
+it "one node has nobody to reduce with: skipped, not passed"
+launch --nodes 1 --result "$scratch/one.json" -- true
+expect_status 0
+expect_json "$scratch/one.json" 'r["self_test"]["status"] == "skipped"'
+expect_lacks "$err" 'passed'
+
+done_stories

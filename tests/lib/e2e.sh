@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The end-to-end tests' small library: run the real programs under a bound,
+# and say what must be true afterwards. Sourced by tests/e2e and
+# tests/frameworks; ctest gives GPULAUNCH_TEST_BIN, the programs' folder.
+#
+# Every run lives in a scratch folder of its own (HOME, TMPDIR, XDG_*) and
+# carries a mark in its environment that all its processes inherit, so that
+# "nothing is left" can be seen in /proc and on disk, whatever else runs on
+# the machine.
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # variables for the scripts that source this
+set -euo pipefail
+
+project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+bin=${GPULAUNCH_TEST_BIN:-$project/build/dev/bin}
+# Time limits and repetitions are written for an optimised build; ctest raises
+# this for the sanitizers'.
+slow=${GPULAUNCH_TEST_SLOW:-1}
+python=/usr/bin/python3
+
+scratch=$(mktemp -d)
+mark=E2E_MARK=$$.$RANDOM
+out=$scratch/stdout
+err=$scratch/stderr
+bound_seconds=60
+story="(before the first story)"
+stories=0
+failure=
+
+# The caller's own settings must not leak in.
+while IFS= read -r name; do
+    unset "$name"
+done < <(compgen -e | grep -E '^(GPULAUNCH_|SLURM_|PMI|OMPI_|PET_|XDG_)')
+unset NO_COLOR TF_CONFIG RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+export HOME=$scratch/home TMPDIR=$scratch/tmp
+export XDG_STATE_HOME=$scratch/state XDG_RUNTIME_DIR=$scratch/runtime
+mkdir -m 700 "$HOME" "$TMPDIR" "$XDG_STATE_HOME" "$XDG_RUNTIME_DIR"
+
+# Pids that carry this test's mark. A zombie has no environment and does not
+# count; the shell that asks does not carry the mark.
+marked_pids()
+{
+    { grep -lzxF "$mark" /proc/[0-9]*/environ 2>/dev/null || true; } |
+        cut -d/ -f3
+}
+
+clean_up()
+{
+    local code=$? pid
+
+    if [ "$code" -ne 0 ] && [ "$code" -ne 77 ] && [ -z "$failure" ]; then
+        echo "FAILED: $story: a command of the script failed"
+    fi
+
+    for pid in $(marked_pids); do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    if mountpoint -q "$scratch/small" 2>/dev/null; then
+        umount "$scratch/small"
+    fi
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+
+skip()
+{
+    echo "skipped: $*"
+    exit 77
+}
+
+# it SENTENCE: what the lines that follow must show.
+it()
+{
+    story=$*
+    stories=$((stories + 1))
+}
+
+fail()
+{
+    failure=$*
+    echo "FAILED: $story"
+    echo "  $failure"
+    if [ -s "$out" ]; then
+        echo "--- stdout (end)"
+        tail -c 2000 "$out"
+    fi
+    if [ -s "$err" ]; then
+        echo "--- stderr (end)"
+        tail -c 4000 "$err"
+    fi
+    exit 1
+}
+
+# done_stories: the last line of every test file.
+done_stories()
+{
+    echo "$stories stories hold"
+}
+
+now_ms()
+{
+    echo "$((${EPOCHREALTIME/[.,]/} / 1000))"
+}
+
+# run PROGRAM ARGUMENT...: to its end, or to bound_seconds. Sets status and
+# took_ms; stdout and stderr are in $out and $err.
+run()
+{
+    local start
+
+    start=$(now_ms)
+    status=0
+    env "$mark" timeout --kill-after=5 "$bound_seconds" "$@" \
+        >"$out" 2>"$err" </dev/null || status=$?
+    took_ms=$(($(now_ms) - start))
+}
+
+# launch ARGUMENT...: gpulaunch --local with these.
+launch()
+{
+    run "$bin/gpulaunch" --local "$@"
+}
+
+# bad_node COMMAND: puts copies of the programs into $scratch/bin, where the
+# worker of local-1 is COMMAND and all other workers are real.
+bad_node()
+{
+    local folder=$scratch/bin
+
+    mkdir -p "$folder"
+    cp "$bin/gpulaunch" "$bin/gpulaunch-coordinator" "$folder"
+    cat >"$folder/gpulaunch-worker" <<SCRIPT
+#!/bin/sh
+case " \$* " in
+*" local-1 "*) $1 ;;
+esac
+exec "$bin/gpulaunch-worker" "\$@"
+SCRIPT
+    chmod +x "$folder/gpulaunch-worker"
+}
+
+# run_behind PROGRAM ARGUMENT...: like `run` without waiting. Sets front_end;
+# to be followed by `finish`. A shell starts what runs behind with SIGINT
+# ignored, which gpulaunch respects, so that is undone.
+run_behind()
+{
+    env --default-signal=INT,QUIT "$mark" "$@" >"$out" 2>"$err" </dev/null &
+    front_end=$!
+}
+
+# launch_behind ARGUMENT...: gpulaunch --local with these, without waiting.
+launch_behind()
+{
+    run_behind "$bin/gpulaunch" --local "$@"
+}
+
+# finish: wait for what run_behind started, within bound_seconds.
+finish()
+{
+    within "$bound_seconds" "gpulaunch did not end" is_gone "$front_end"
+    status=0
+    wait "$front_end" || status=$?
+}
+
+# Has this child ended? A child that ended but was not waited for is a zombie.
+is_gone()
+{
+    local state
+
+    state=$(ps -o state= -p "$1" 2>/dev/null || true)
+    [ -z "$state" ] || [ "$state" = Z ]
+}
+
+# within SECONDS COMPLAINT COMMAND...: the command comes true in time.
+within()
+{
+    local deadline complaint=$2
+    deadline=$(($(now_ms) + $1 * 1000 * slow))
+    shift 2
+
+    until "$@"; do
+        [ "$(now_ms)" -lt "$deadline" ] || fail "$complaint"
+        sleep 0.02
+    done
+}
+
+# pids_of PROGRAM: marked processes whose command's name is that.
+pids_of()
+{
+    local pid
+
+    for pid in $(marked_pids); do
+        if [ "$(basename "$(readlink "/proc/$pid/exe")")" = "$1" ]; then
+            echo "$pid"
+        fi
+    done
+}
+
+expect_status()
+{
+    [ "$status" -eq "$1" ] || fail "exit code is $status, not $1"
+}
+
+expect_within_ms()
+{
+    [ "$took_ms" -le "$(($1 * slow))" ] ||
+        fail "took $took_ms ms, not $(($1 * slow)) at most"
+}
+
+# expect_out TEXT: stdout is exactly this (one newline is added).
+expect_out()
+{
+    [ "$(cat "$out")" = "$1" ] || fail "stdout is not: $1"
+}
+
+expect_has()
+{
+    grep -qE -- "$2" "$1" || fail "${1##*/} does not say: $2"
+}
+
+expect_lacks()
+{
+    ! grep -qE -- "$2" "$1" || fail "${1##*/} says: $2"
+}
+
+expect_empty()
+{
+    [ ! -s "$1" ] || fail "${1##*/} is not empty"
+}
+
+expect_lines()
+{
+    [ "$(wc -l <"$1")" -eq "$2" ] ||
+        fail "${1##*/} has $(wc -l <"$1") lines, not $2"
+}
+
+# expect_last_line REGEX: of stderr; what every failure ends with.
+expect_last_line()
+{
+    tail -n 1 "$err" | grep -qE -- "$1" ||
+        fail "the last line on stderr does not say: $1"
+}
+
+# expect_json FILE EXPRESSION: true in Python, with the parsed file as `r`.
+expect_json()
+{
+    "$python" - "$1" "$2" <<'PY' || fail "${1##*/}: not true: $2"
+import json
+import sys
+
+with open(sys.argv[1]) as file:
+    r = json.load(file)
+sys.exit(0 if eval(f"({sys.argv[2]})", {"r": r}) else 1)
+PY
+}
+
+no_process_left()
+{
+    [ -z "$(marked_pids)" ]
+}
+
+# What is left, for people.
+describe_left()
+{
+    local pid
+
+    for pid in $(marked_pids); do
+        printf '%s (%s) ' "$(tr '\0' ' ' <"/proc/$pid/cmdline")" "$pid"
+    done
+}
+
+# expect_no_process [SECONDS]: none of the run's processes is alive, and so no
+# socket of it open; without SECONDS it must be so already.
+expect_no_process()
+{
+    local deadline
+
+    deadline=$(($(now_ms) + ${1:-0} * 1000 * slow))
+    until no_process_left; do
+        [ "$(now_ms)" -lt "$deadline" ] ||
+            fail "processes are left: $(describe_left 2>&1)"
+        sleep 0.02
+    done
+}
+
+# expect_nothing_left [SECONDS]: no process, and no file in any folder that
+# gpulaunch may write to unasked.
+expect_nothing_left()
+{
+    local left
+
+    expect_no_process "$@"
+    left=$(find "$TMPDIR" "$XDG_RUNTIME_DIR" "$XDG_STATE_HOME" "$HOME" \
+        -mindepth 1 ! -path "$XDG_STATE_HOME/gpulaunch" \
+        ! -path "$XDG_STATE_HOME/gpulaunch/logs")
+    [ -z "$left" ] || fail "files are left: $left"
+}
+
+# forget_logs: of failures that have been looked at.
+forget_logs()
+{
+    rm -rf "$XDG_STATE_HOME/gpulaunch"
+}
