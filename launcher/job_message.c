@@ -20,6 +20,7 @@ enum {
 struct parts {
     Gpul__Job job;
     Gpul__SelfTest self_test;
+    Gpul__Sweep sweep;
     Gpul__Command command;
     Gpul__Environment environment;
     Gpul__Role roles[GPUL_ROLE_COUNT];
@@ -59,6 +60,8 @@ static void fill_self_test(struct parts *p, const struct plan *plan)
     p->self_test.run_deadline_ms = plan->self_test == PLAN_SELF_TEST_FULL
                                        ? FULL_DEADLINE_MS
                                        : QUICK_DEADLINE_MS;
+    gpul__sweep__init(&p->sweep);
+    p->self_test.sweep = &p->sweep;
     p->job.self_test = &p->self_test;
 }
 

@@ -133,3 +133,20 @@ int gpul_check_probe_start(const ProtobufCMessage *message,
     }
     return 0;
 }
+
+int gpul_check_probe_begin(const ProtobufCMessage *message,
+                           struct gpul_error *err)
+{
+    const Gpul__ProbeBegin *m = (const Gpul__ProbeBegin *)message;
+    if (m->first_rank >= m->world_size ||
+        m->rank_count > m->world_size - m->first_rank) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "ranks %u and %u more are not within a world of %u",
+                         m->first_rank, m->rank_count, m->world_size);
+    }
+    if (m->id_count > m->world_size) {
+        return gpul_fail(err, GPUL_EPROTO, "has %u ids for %u ranks",
+                         m->id_count, m->world_size);
+    }
+    return 0;
+}

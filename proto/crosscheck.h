@@ -24,5 +24,7 @@ int gpul_check_ready(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_roster(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_probe_start(const ProtobufCMessage *message,
                            struct gpul_error *err);
+int gpul_check_probe_begin(const ProtobufCMessage *message,
+                           struct gpul_error *err);
 
 #endif

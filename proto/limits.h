@@ -20,7 +20,11 @@
 /* Messages of a few numbers and a literal. */
 #define GPUL_SMALL_BYTES_MAX 512u
 /* Messages that carry one sentence, a few names or both. */
+/* 64 devices, each with all its findings in full. */
+#define GPUL_PROBE_FACTS_BYTES_MAX (256u << 10)
 #define GPUL_NOTE_BYTES_MAX (2u << 10)
+/* What a probe is started with: numbers and the path of a library. */
+#define GPUL_PROBE_BEGIN_BYTES_MAX (8u << 10)
 /* One page of members, each with its names, stays below this. */
 #define GPUL_EVENT_BYTES_MAX (128u << 10)
 /* GPUL_EXITS_MAX exits, each with a full text and path, stay below this. */
@@ -78,7 +82,18 @@
 #define GPUL_ROSTER_PAGE_NODES_MAX 896u
 #define GPUL_ROSTER_ADDRESSES_BYTES_MAX                                        \
     (GPUL_ROSTER_PAGE_NODES_MAX * (GPUL_ADDRESS_BYTES_MAX + 1u))
-#define GPUL_PROBE_ROWS_MAX 64u
+#define GPUL_PROBE_ROWS_MAX 256u
+#define GPUL_DEVICES_MAX 64u            /* of a node; MIG slices included */
+#define GPUL_DEVICE_UUID_BYTES_MAX 96u  /* "MIG-" and a UUID, and room */
+#define GPUL_DEVICE_MODEL_BYTES_MAX 96u /* NVML's own bound */
+#define GPUL_BUILD_ID_BYTES_MAX 64u     /* hexadecimal digits */
+#define GPUL_FINDINGS_MAX 16u           /* of one device */
+#define GPUL_FINDING_BYTES_MAX 160u
+#define GPUL_SETTINGS_MAX 64u     /* NCCL_* variables of a node */
+#define GPUL_UNIQUE_ID_BYTES 128u /* NCCL_UNIQUE_ID_BYTES */
+/* NCCL_ID per 128 ranks up to here; they must fit one frame. */
+#define GPUL_UNIQUE_IDS_MAX 400u
+#define GPUL_RANKS_PER_UNIQUE_ID 128u
 #define GPUL_EXITS_MAX 48u
 #define GPUL_JOB_END_EXITS_MAX 64u
 #define GPUL_MEMBERS_PAGE_MAX 128u

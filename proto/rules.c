@@ -1,70 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The rules of every message type: gpulaunch.proto once more, with bounds.
+ * Those of the self-test stand in rules_selftest.c.
  */
-#include "gpulaunch.pb-c.h"
-#include "proto/crosscheck.h"
-#include "proto/limits.h"
-#include "proto/validate.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-/* One field. Sizes are in bytes; "up to" rules accept the empty string. */
-#define NUMBER(n, low, high)                                                   \
-    {                                                                          \
-        .name = (n), .kind = GPUL_FIELD_NUMBER, .min = (low), .max = (high)    \
-    }
-#define ANY32(n) NUMBER(n, 0, UINT32_MAX)
-#define ANY64(n) NUMBER(n, 0, UINT64_MAX)
-#define PORT(n) NUMBER(n, 1, GPUL_PORT_MAX)
-#define FLAG(n)                                                                \
-    {                                                                          \
-        .name = (n), .kind = GPUL_FIELD_FLAG                                   \
-    }
-#define CHOICE(n, low)                                                         \
-    {                                                                          \
-        .name = (n), .kind = GPUL_FIELD_CHOICE, .min = (low)                   \
-    }
-#define STRING(n, k, low, high)                                                \
-    {                                                                          \
-        .name = (n), .kind = GPUL_FIELD_##k, .min = (low), .max = (high)       \
-    }
-#define NODE_NAME(n, low) STRING(n, NAME, low, GPUL_NAME_BYTES_MAX)
-#define HOSTNAME(n) STRING(n, LINE, 0, GPUL_NAME_BYTES_MAX)
-#define ADDRESS(n) STRING(n, NAME, 1, GPUL_ADDRESS_BYTES_MAX)
-#define VERSION(n) STRING(n, LINE, 0, GPUL_VERSION_BYTES_MAX)
-#define SENTENCE(n) STRING(n, LINES, 0, GPUL_TEXT_BYTES_MAX)
-#define PATH(n) STRING(n, LINE, 0, GPUL_PATH_BYTES_MAX)
-#define MESSAGE(n, rule)                                                       \
-    {                                                                          \
-        .name = (n), .kind = GPUL_FIELD_MESSAGE, .body = &(rule)               \
-    }
-
-/* A repeated field; the bounds of its elements follow those of the list. */
-#define LIST(n, k, count_low, count_high, low, high)                           \
-    {                                                                          \
-        .name = (n), .kind = GPUL_FIELD_##k, .min = (low), .max = (high),      \
-        .count_min = (count_low), .count_max = (count_high)                    \
-    }
-#define MESSAGES(n, count_low, count_high, rule)                               \
-    {                                                                          \
-        .name = (n), .kind = GPUL_FIELD_MESSAGE, .count_min = (count_low),     \
-        .count_max = (count_high), .body = &(rule)                             \
-    }
-
-/* The rules of a message from the table `<prefix>_fields`. */
-#define BODY(prefix, check_function)                                           \
-    static const struct gpul_body_rule prefix##_rule = {                       \
-        .descriptor = &gpul__##prefix##__descriptor,                           \
-        .fields = prefix##_fields,                                             \
-        .field_count = COUNT(prefix##_fields),                                 \
-        .check = (check_function),                                             \
-    }
-
-#define RANK(n) NUMBER(n, 0, GPUL_RANKS_MAX - 1)
-#define NODE_RANK(n) NUMBER(n, 0, GPUL_NODES_MAX - 1)
-#define NODE_COUNT(n) NUMBER(n, 1, GPUL_NODES_MAX)
-#define RANK_COUNT(n) NUMBER(n, 1, GPUL_RANKS_PER_NODE_MAX)
+#include "proto/rule_words.h"
 
 /* ---- joining ------------------------------------------------------------ */
 
@@ -121,13 +60,6 @@ static const struct gpul_field_rule heartbeat_ack_fields[] = {
 BODY(heartbeat_ack, NULL);
 
 /* ---- the job ------------------------------------------------------------ */
-
-static const struct gpul_field_rule self_test_fields[] = {
-    CHOICE("level", 0),
-    ANY32("listen_deadline_ms"),
-    ANY32("run_deadline_ms"),
-};
-BODY(self_test, gpul_check_self_test);
 
 static const struct gpul_field_rule command_fields[] = {
     LIST("arguments", CSTRING, 1, GPUL_ARGUMENTS_MAX, 0,
@@ -215,53 +147,6 @@ static const struct gpul_field_rule roster_fields[] = {
 };
 BODY(roster, gpul_check_roster);
 
-/* ---- the self-test ------------------------------------------------------ */
-
-static const struct gpul_field_rule probe_start_fields[] = {
-    CHOICE("level", 1), /* OFF starts no probe */
-    NODE_RANK("node_rank"),
-    NODE_COUNT("node_count"),
-    ANY64("token"),
-    ADDRESS("address"),
-    NUMBER("deadline_ms", 1, UINT32_MAX),
-};
-BODY(probe_start, gpul_check_probe_start);
-
-static const struct gpul_field_rule probe_listening_fields[] = {
-    ADDRESS("address"),
-    PORT("port"),
-};
-BODY(probe_listening, NULL);
-
-static const struct gpul_field_rule probe_connect_fields[] = {
-    ADDRESS("address"),
-    PORT("port"),
-    NUMBER("deadline_ms", 1, UINT32_MAX),
-};
-BODY(probe_connect, NULL);
-
-static const struct gpul_field_rule probe_row_fields[] = {
-    NUMBER("bytes", 1, UINT64_MAX),
-    NUMBER("count", 1, UINT64_MAX),
-    NUMBER("iterations", 1, UINT32_MAX),
-    ANY64("min_ns"),
-    ANY64("median_ns"),
-    ANY64("max_ns"),
-    ANY64("mean_ns"),
-    ANY64("wrong_elements"),
-};
-BODY(probe_row, NULL);
-
-static const struct gpul_field_rule probe_result_fields[] = {
-    MESSAGES("rows", 0, GPUL_PROBE_ROWS_MAX, probe_row_rule),
-    SENTENCE("error"),
-    STRING("phase", NAME, 0, GPUL_TOKEN_BYTES_MAX),
-    ANY64("wrong_elements"),
-    ANY64("first_wrong_offset"),
-    ANY64("first_wrong_bytes"),
-};
-BODY(probe_result, NULL);
-
 /* ---- running ------------------------------------------------------------ */
 
 static const struct gpul_field_rule launch_fields[] = {ANY32("attempt")};
@@ -331,19 +216,6 @@ BODY(env_report, NULL);
 
 /* ---- front end ---------------------------------------------------------- */
 
-static const struct gpul_field_rule self_test_row_fields[] = {
-    NUMBER("bytes", 1, UINT64_MAX),
-    NUMBER("count", 1, UINT64_MAX),
-    NUMBER("iterations", 1, UINT32_MAX),
-    ANY64("min_ns"),
-    ANY64("median_ns"),
-    ANY64("max_ns"),
-    ANY64("algbw_gbps"),
-    ANY64("busbw_gbps"),
-    ANY64("wrong_elements"),
-};
-BODY(self_test_row, NULL);
-
 static const struct gpul_field_rule member_fields[] = {
     NODE_NAME("node_name", 1),
     HOSTNAME("hostname"),
@@ -364,6 +236,8 @@ static const struct gpul_field_rule event_fields[] = {
     SENTENCE("text"),
     MESSAGES("rows", 0, GPUL_PROBE_ROWS_MAX, self_test_row_rule),
     MESSAGES("members", 0, GPUL_MEMBERS_PAGE_MAX, member_rule),
+    FLAG("is_simulated"),
+    STRING("backend", NAME, 0, GPUL_TOKEN_BYTES_MAX),
 };
 BODY(event, NULL);
 
@@ -430,6 +304,11 @@ const struct gpul_body_rule *gpul_body_rule(uint32_t type)
         [GPUL__FRAME__BODY_CANCEL] = &cancel_rule,
         [GPUL__FRAME__BODY_NODE_GONE] = &node_gone_rule,
         [GPUL__FRAME__BODY_NOTICE] = &notice_rule,
+        [GPUL__FRAME__BODY_PROBE_FACTS] = &probe_facts_rule,
+        [GPUL__FRAME__BODY_PROBE_BEGIN] = &probe_begin_rule,
+        [GPUL__FRAME__BODY_PROBE_ID] = &probe_id_rule,
+        [GPUL__FRAME__BODY_PROBE_IDS] = &probe_ids_rule,
+        [GPUL__FRAME__BODY_PROBE_PHASE] = &probe_phase_rule,
     };
     return type < COUNT(rules) ? rules[type] : NULL;
 }

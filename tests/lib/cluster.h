@@ -119,6 +119,7 @@ struct cluster {
 
     Gpul__Job job; /* change it before cluster_start */
     Gpul__SelfTest self_test;
+    Gpul__Sweep sweep;
     Gpul__Command command;
     Gpul__Environment environment;
     ProtobufCBinaryData argument;

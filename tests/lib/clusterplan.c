@@ -54,6 +54,8 @@ static void init_job(struct cluster *c, const char *prefix, uint32_t count,
     c->self_test.level = GPUL__SELF_TEST__LEVEL__QUICK;
     c->self_test.listen_deadline_ms = 20000;
     c->self_test.run_deadline_ms = 60000;
+    gpul__sweep__init(&c->sweep);
+    c->self_test.sweep = &c->sweep;
     c->job.self_test = &c->self_test;
     c->job.command = &c->command;
     c->job.environment = &c->environment;

@@ -361,6 +361,9 @@ static void send_job(struct desk *d, int argc, const char *const *argv)
     command.n_arguments = (size_t)argc;
     Gpul__SelfTest self_test;
     gpul__self_test__init(&self_test);
+    Gpul__Sweep sweep;
+    gpul__sweep__init(&sweep);
+    self_test.sweep = &sweep;
     Gpul__Environment environment;
     gpul__environment__init(&environment);
     Gpul__Job job;

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "proto/limits.h"
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define BYTES(text)                                                            \
     {                                                                          \
@@ -18,6 +20,7 @@
     .base = PROTOBUF_C_MESSAGE_INIT(&gpul__##prefix##__descriptor)
 
 static char text[] = "node-2 has no port left\n\tsee its log";
+static char no_text[] = "";
 static char name[] = "node-2";
 static char hostname[] = "gpu02.example";
 static char address[] = "192.0.2.2";
@@ -71,11 +74,18 @@ static Gpul__Heartbeat heartbeat = {BASE(heartbeat), .sequence = 300};
 static Gpul__HeartbeatAck heartbeat_ack = {BASE(heartbeat_ack),
                                            .sequence = 300};
 
+static Gpul__Sweep sweep = {
+    BASE(sweep), .bytes_min = 8,        .bytes_max = UINT64_C(1) << 33,
+    .factor = 2, .iterations = 20,      .warmup = 6,
+    .check = 2,  .busbw_min_gbps = 400,
+};
 static Gpul__SelfTest self_test = {
     BASE(self_test),
     .level = GPUL__SELF_TEST__LEVEL__QUICK,
     .listen_deadline_ms = 30000,
     .run_deadline_ms = 60000,
+    .nccl_library = no_text,
+    .sweep = &sweep,
 };
 static ProtobufCBinaryData arguments[] = {BYTES("python"), BYTES("train.py"),
                                           BYTES(""), BYTES("--name=\xff\xfe")};
@@ -176,6 +186,7 @@ static Gpul__ProbeStart probe_start = {
     .token = UINT64_C(0xfedcba9876543210),
     .address = address,
     .deadline_ms = 30000,
+    .nccl_library = no_text,
 };
 static Gpul__ProbeListening probe_listening = {
     BASE(probe_listening),
@@ -196,6 +207,7 @@ static Gpul__ProbeRow probe_rows[] = {
      .mean_ns = 1100000, .wrong_elements = 7},
 };
 static Gpul__ProbeRow *probe_row_list[] = {&probe_rows[0], &probe_rows[1]};
+static char uuid[] = "GPU-7ab1d6c0-3f0e-4b0e-9a3c-0d4c7a1f2e11";
 static char phase[] = "coll";
 static Gpul__ProbeResult probe_result = {
     BASE(probe_result),
@@ -206,10 +218,91 @@ static Gpul__ProbeResult probe_result = {
     .wrong_elements = 7,
     .first_wrong_offset = 1001,
     .first_wrong_bytes = 1048576,
+    .probe_rank = 1,
+    .device_uuid = uuid,
+    .library_error = text,
+    .is_simulated = 1,
+    .first_wrong_collective = GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE,
+    .first_wrong_bit = 3,
+};
+
+static char library_path[] = "/usr/lib/libnccl.so.2";
+static char library_version[] = "2.28.9";
+static char build_id[] = "a1b2c3d4e5f6";
+static Gpul__Library library = {
+    BASE(library),        .path = library_path,  .version = library_version,
+    .build_id = build_id, .version_code = 22809, .error = text,
+};
+static char bus_id[] = "00000000:19:00.0";
+static char model[] = "Example H200";
+static char finding[] = "PCIe runs at 8 of 16 lanes";
+static char *finding_list[] = {finding};
+static Gpul__Device device = {
+    BASE(device),
+    .index = 1,
+    .uuid = uuid,
+    .bus_id = bus_id,
+    .model = model,
+    .memory_bytes = UINT64_C(1) << 37,
+    .memory_used_bytes = UINT64_C(1) << 20,
+    .n_findings = COUNT(finding_list),
+    .findings = finding_list,
+    .link_gbps = 450,
+};
+static Gpul__Device *device_list[] = {&device};
+static char setting[] = "NCCL_DEBUG=INFO";
+static char *setting_list[] = {setting};
+static Gpul__ProbeFacts probe_facts = {
+    BASE(probe_facts),
+    .nccl = &library,
+    .cuda = &library,
+    .nvml = &library,
+    .n_devices = COUNT(device_list),
+    .devices = device_list,
+    .error = text,
+    .is_simulated = 1,
+    .n_settings = COUNT(setting_list),
+    .settings = setting_list,
+};
+static Gpul__SelfTest gpu_self_test = {
+    BASE(self_test),
+    .level = GPUL__SELF_TEST__LEVEL__FULL,
+    .listen_deadline_ms = 30000,
+    .run_deadline_ms = 120000,
+    .backend = GPUL__SELF_TEST__BACKEND__BACKEND_NCCL,
+    .nccl_library = library_path,
+    .sweep = &sweep,
+};
+static Gpul__ProbeBegin probe_begin = {
+    BASE(probe_begin),   .first_rank = 8,     .rank_count = 8,
+    .world_size = 32,    .id_count = 1,       .self_test = &gpu_self_test,
+    .device_uuid = uuid, .device_index = 1,   .abort_deadline_ms = 10000,
+    .node_count = 4,     .ranks_per_node = 8,
+};
+static uint8_t unique_id[GPUL_UNIQUE_ID_BYTES] = {0xca, 0xfe, [127] = 1};
+static Gpul__ProbeId probe_id = {
+    BASE(probe_id),
+    .index = 0,
+    .id = {.len = sizeof(unique_id), .data = unique_id},
+    .address = address,
+};
+static ProtobufCBinaryData unique_ids[] = {
+    {.len = sizeof(unique_id), .data = unique_id},
+    {.len = sizeof(unique_id), .data = unique_id},
+};
+static Gpul__ProbeIds probe_ids = {
+    BASE(probe_ids),
+    .n_ids = COUNT(unique_ids),
+    .ids = unique_ids,
+};
+static Gpul__ProbePhase probe_phase = {
+    BASE(probe_phase),
+    .probe_rank = 9,
+    .phase = GPUL__PROBE_PHASE__PHASE__INIT,
+    .text = text,
 };
 
 static Gpul__Launch launch = {BASE(launch), .attempt = 1};
-static char no_text[] = "";
 static Gpul__Exit exit_rows[] = {
     {BASE(exit), .rank = 2, .code = 7, .signal = 9, .exec_errno = 13,
      .text = text, .is_bind_error = 1, .ran_ms = 1500, .log = log_path},
@@ -264,6 +357,7 @@ static Gpul__Member member = {
     .node_rank = 1, .first_rank = 8,   .rank_count = 8,      .gpus = 8,
 };
 static Gpul__Member *member_list[] = {&member};
+static char backend[] = "double";
 static Gpul__Event event = {
     BASE(event),
     .kind = GPUL__EVENT__KIND__ASSIGNED,
@@ -276,6 +370,8 @@ static Gpul__Event event = {
     .rows = self_test_row_list,
     .n_members = COUNT(member_list),
     .members = member_list,
+    .is_simulated = 1,
+    .backend = backend,
 };
 static char reason[] = "rank_failed";
 static Gpul__JobEnd job_end = {
@@ -315,6 +411,11 @@ static void *const bodies[] = {
     [GPUL__FRAME__BODY_PROBE_LISTENING] = &probe_listening,
     [GPUL__FRAME__BODY_PROBE_CONNECT] = &probe_connect,
     [GPUL__FRAME__BODY_PROBE_RESULT] = &probe_result,
+    [GPUL__FRAME__BODY_PROBE_FACTS] = &probe_facts,
+    [GPUL__FRAME__BODY_PROBE_BEGIN] = &probe_begin,
+    [GPUL__FRAME__BODY_PROBE_ID] = &probe_id,
+    [GPUL__FRAME__BODY_PROBE_IDS] = &probe_ids,
+    [GPUL__FRAME__BODY_PROBE_PHASE] = &probe_phase,
     [GPUL__FRAME__BODY_LAUNCH] = &launch,
     [GPUL__FRAME__BODY_EXITS] = &exits,
     [GPUL__FRAME__BODY_STOP] = &stop,

@@ -157,6 +157,8 @@ static void send_job(int fd, uint32_t join_timeout_ms)
     char *name = wire_text("node0");
     ProtobufCBinaryData argument = {.len = 4, .data = (uint8_t *)name};
     Gpul__SelfTest self_test = GPUL__SELF_TEST__INIT;
+    Gpul__Sweep sweep = GPUL__SWEEP__INIT;
+    self_test.sweep = &sweep;
     Gpul__Command command = GPUL__COMMAND__INIT;
     Gpul__Environment environment = GPUL__ENVIRONMENT__INIT;
     Gpul__Job job = GPUL__JOB__INIT;
