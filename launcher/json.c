@@ -7,7 +7,10 @@
 
 #include "common/error.h"
 
-enum { REPLACEMENT_BYTES = 3 };
+enum {
+    REPLACEMENT_BYTES = 3,
+    REAL_DIGITS = 12, /* 0.994, not 0.99399999999999999 */
+};
 
 void json_put_text(json_t *object, const char *key, const char *text)
 {
@@ -73,7 +76,8 @@ int json_print(struct gpul_buf *out, const json_t *object)
 {
     if (object == NULL)
         return GPUL_ENOMEM;
-    json_dump_callback(object, on_piece, out, JSON_COMPACT);
+    json_dump_callback(object, on_piece, out,
+                       JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS));
     gpul_buf_append_text(out, "\n");
     return out->is_failed ? GPUL_ELIMIT : 0;
 }

@@ -197,9 +197,6 @@ void session_check_output(struct session *s)
         return;
     if (why == EPIPE) {
         s->is_pipe_closed = true;
-        progress_fault(&s->progress,
-                       "the reader of standard output has gone; stopping the "
-                       "job");
         session_step(s, ENDING_SIGNAL);
         return;
     }

@@ -47,6 +47,14 @@ static int prepare_logs(struct session *s, struct gpul_error *err)
     return 0;
 }
 
+static int prepare_result(const struct session *s, struct gpul_error *err)
+{
+    if (s->plan->result_path == NULL)
+        return 0;
+    int rc = savefile_check(s->plan->result_path, err);
+    return rc == 0 ? 0 : gpul_wrap(err, rc, "--result");
+}
+
 /* GPUs of this machine show as device files, whatever driver library. */
 static bool has_gpu(void)
 {
@@ -74,8 +82,8 @@ int session_prepare(struct session *s, struct gpul_error *err)
     int rc = draw_job_id(s->job_id, err);
     if (rc == 0)
         rc = reach_local_find(&s->reach, err);
-    if (rc == 0 && s->plan->result_path != NULL)
-        rc = savefile_check(s->plan->result_path, err);
+    if (rc == 0)
+        rc = prepare_result(s, err);
     if (rc == 0)
         rc = prepare_logs(s, err);
     if (rc == 0)

@@ -102,6 +102,20 @@ static void report_unclean(struct session *s)
                        s->reach.alive);
 }
 
+/* What happened to our own output is not known to the coordinator. */
+static void append_sentence(struct gpul_buf *out, const struct session *s,
+                            bool has_logs)
+{
+    if (s->is_pipe_closed)
+        gpul_buf_append_text(out, "the reader of standard output has gone; "
+                                  "the job was stopped");
+    else if (s->is_output_lost && s->record.end->exit_code == 0)
+        gpul_buf_append_text(out, "the job succeeded, but standard output "
+                                  "could not be written");
+    else
+        report_sentence(out, s->record.end, has_logs ? s->log_dir : NULL);
+}
+
 void session_report(struct session *s)
 {
     bool is_run = s->plan->verb == PLAN_RUN && !s->plan->is_dry_run;
@@ -111,9 +125,9 @@ void session_report(struct session *s)
     bool has_logs = access(s->log_dir, F_OK) == 0;
     struct gpul_buf sentence;
     gpul_buf_init(&sentence, SENTENCE_BYTES_MAX);
-    report_sentence(&sentence, s->record.end, has_logs ? s->log_dir : NULL);
+    append_sentence(&sentence, s, has_logs);
     const char *text = gpul_buf_text(&sentence);
-    bool is_good = s->record.end->exit_code == 0;
+    bool is_good = session_exit_code(s) == 0;
     if (!is_run && is_good)
         report_environments(s);
     if (is_run)
