@@ -34,6 +34,7 @@ int agent_create(struct agent **out, const struct agent_config *config,
     a->beat_at_ms = AGENT_NEVER;
     a->lease_deadline_ms = AGENT_NEVER;
     a->probe_deadline_ms = AGENT_NEVER;
+    a->linger_at_ms = AGENT_NEVER;
     a->kill_at_ms = AGENT_NEVER;
     a->abandon_at_ms = AGENT_NEVER;
     a->discard_at_ms = AGENT_NEVER;
@@ -113,6 +114,39 @@ uint32_t agent_grace_ms(const struct agent *a)
     return a->job != NULL ? a->job->grace_ms : 0;
 }
 
+/* ---- states ------------------------------------------------------------- */
+
+#define BIT(state) (1u << AGENT_##state)
+
+static const unsigned successors[] = {
+    [AGENT_CONNECTING] = BIT(CONNECTING) | BIT(HELLO) | BIT(LEAVING),
+    [AGENT_HELLO] = BIT(CONNECTING) | BIT(MEMBER) | BIT(LEAVING),
+    [AGENT_MEMBER] = BIT(ASSIGNED) | BIT(STOPPING) | BIT(LEAVING),
+    [AGENT_ASSIGNED] = BIT(ASSIGNED) | BIT(PROBING) | BIT(RUNNING) |
+                       BIT(STOPPING) | BIT(LEAVING),
+    [AGENT_PROBING] = BIT(ASSIGNED) | BIT(STOPPING),
+    [AGENT_RUNNING] = BIT(STOPPING),
+    [AGENT_STOPPING] = BIT(STOPPING) | BIT(MEMBER),
+    [AGENT_LEAVING] = 0,
+};
+
+void agent_move(struct agent *a, enum agent_state to)
+{
+    assert((successors[a->state] & (1u << to)) != 0);
+    a->state = to;
+}
+
+/* What holds between any two steps. */
+static void check_invariants(const struct agent *a)
+{
+    bool is_stopping = a->state == AGENT_STOPPING;
+    assert(!a->has_probe || is_stopping || a->state == AGENT_PROBING);
+    assert(!a->has_ranks || is_stopping || a->state == AGENT_RUNNING);
+    assert(!a->has_ranks || a->has_output);
+    assert(a->assign == NULL || a->job != NULL);
+    assert(!a->is_leaving || is_stopping || a->state == AGENT_LEAVING);
+}
+
 /* ---- actions ------------------------------------------------------------ */
 
 struct agent_action *agent_emit(struct agent *a, enum agent_action_type type)
@@ -167,7 +201,8 @@ void agent_stop(struct agent *a, int signal, uint32_t grace_ms)
     if (!is_busy(a)) {
         return;
     }
-    a->state = AGENT_STOPPING;
+    agent_move(a, AGENT_STOPPING);
+    a->linger_at_ms = AGENT_NEVER;
     if (a->has_probe) {
         agent_emit(a, AGENT_KILL_PROBE);
         a->probe_deadline_ms = AGENT_NEVER;
@@ -240,7 +275,7 @@ static void retry_later(struct agent *a, const char *why)
     a->tries++;
     a->retry_at_ms =
         a->now_ms + wait / 2 + gpul_rng_below(&a->rng, wait / 2 + 1);
-    a->state = AGENT_CONNECTING;
+    agent_move(a, AGENT_CONNECTING);
     snprintf(a->last_error, sizeof(a->last_error), "%s", why);
 }
 
@@ -249,7 +284,7 @@ static void on_connected(struct agent *a, const char *address)
     if (a->state != AGENT_CONNECTING) {
         return;
     }
-    a->state = AGENT_HELLO;
+    agent_move(a, AGENT_HELLO);
     a->is_connected = true;
     Gpul__Facts facts = *a->config.facts;
     facts.address = agent_text(address);
@@ -368,6 +403,9 @@ static void check_processes(struct agent *a)
         a->abandon_at_ms = a->now_ms + GIVE_UP_MS;
         agent_emit(a, AGENT_KILL_PROBE);
     }
+    if (is_due(a, &a->linger_at_ms)) {
+        agent_stop(a, SIGTERM, agent_grace_ms(a));
+    }
     if (is_due(a, &a->kill_at_ms)) {
         agent_emit(a, AGENT_KILL_RANKS);
     }
@@ -382,9 +420,9 @@ static void check_processes(struct agent *a)
 uint64_t agent_next_deadline_ms(const struct agent *a)
 {
     const uint64_t all[] = {
-        a->join_deadline_ms,  a->retry_at_ms,       a->beat_at_ms,
-        a->lease_deadline_ms, a->probe_deadline_ms, a->kill_at_ms,
-        a->abandon_at_ms,     a->discard_at_ms,
+        a->linger_at_ms, a->join_deadline_ms,  a->retry_at_ms,
+        a->beat_at_ms,   a->lease_deadline_ms, a->probe_deadline_ms,
+        a->kill_at_ms,   a->abandon_at_ms,     a->discard_at_ms,
     };
     uint64_t next = AGENT_NEVER;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -392,8 +430,6 @@ uint64_t agent_next_deadline_ms(const struct agent *a)
     }
     return a->state == AGENT_LEAVING ? AGENT_NEVER : next;
 }
-
-/* ---- the step ----------------------------------------------------------- */
 
 /* After each event: what has nothing alive any more moves on. */
 static void settle(struct agent *a)
@@ -403,11 +439,11 @@ static void settle(struct agent *a)
     }
     if (a->state == AGENT_STOPPING) {
         a->discard_at_ms = AGENT_NEVER;
-        a->state = AGENT_MEMBER;
+        agent_move(a, AGENT_MEMBER);
         send_idle(a);
     }
     if (a->is_leaving) {
-        a->state = AGENT_LEAVING;
+        agent_move(a, AGENT_LEAVING);
         if (a->removes_logs) {
             agent_emit(a, AGENT_REMOVE_LOGS);
         }
@@ -454,7 +490,9 @@ int agent_step(struct agent *a, const struct agent_event *event,
     handle(a, event);
     settle(a);
     a->actions = NULL;
-    if (a->has_failed) {
+    if (!a->has_failed) {
+        check_invariants(a);
+    } else {
         return gpul_fail(err, GPUL_ENOMEM, "agent: out of memory");
     }
     return 0;

@@ -57,6 +57,7 @@ struct agent {
     uint64_t beat_at_ms;
     uint64_t lease_deadline_ms;
     uint64_t probe_deadline_ms;
+    uint64_t linger_at_ms; /* what the ranks left behind is stopped */
     uint64_t kill_at_ms;
     uint64_t abandon_at_ms;
     uint64_t discard_at_ms;
@@ -73,6 +74,9 @@ static inline char *agent_text(const char *text)
 {
     return (char *)(uintptr_t)text;
 }
+
+/* Change the state; only to a successor of the present one. */
+void agent_move(struct agent *a, enum agent_state to);
 
 /* Append an action; there is always room (see AGENT_ACTIONS_MAX). */
 struct agent_action *agent_emit(struct agent *a, enum agent_action_type type);

@@ -62,7 +62,7 @@ static void on_welcome(struct agent *a, const Gpul__Frame *frame)
         fault(a, "a protocol version that this worker did not offer");
         return;
     }
-    a->state = AGENT_MEMBER;
+    agent_move(a, AGENT_MEMBER);
     a->epoch = frame->epoch;
     a->heartbeat_ms =
         welcome->heartbeat_ms != 0 ? welcome->heartbeat_ms : GPUL_HEARTBEAT_MS;
@@ -133,7 +133,7 @@ static void on_assign(struct agent *a, const Gpul__Frame *frame)
         return;
     }
     a->generation = frame->generation;
-    a->state = AGENT_ASSIGNED;
+    agent_move(a, AGENT_ASSIGNED);
     a->port_base = 0;
     a->awaits_ports = true;
     agent_emit(a, AGENT_LEASE_PORTS);
@@ -176,7 +176,7 @@ static void on_probe_start(struct agent *a, const Gpul__Frame *frame)
         unexpected(a, frame);
         return;
     }
-    a->state = AGENT_PROBING;
+    agent_move(a, AGENT_PROBING);
     a->has_probe = true;
     a->has_probe_overrun = false;
     a->is_probe_connected = false;
@@ -208,7 +208,7 @@ static void on_launch(struct agent *a, const Gpul__Frame *frame)
         agent_emit(a, AGENT_REPORT_ENV);
         return;
     }
-    a->state = AGENT_RUNNING;
+    agent_move(a, AGENT_RUNNING);
     a->has_ranks = true;
     a->has_output = true;
     a->ranks_ended = 0;
@@ -227,7 +227,7 @@ static void on_stop(struct agent *a, const Gpul__Stop *stop)
     agent_stop(a, signal, stop->grace_ms);
     agent_discard_after(a, stop->grace_ms);
     /* Idle follows once nothing is alive, which may be now. */
-    a->state = AGENT_STOPPING;
+    agent_move(a, AGENT_STOPPING);
 }
 
 static void on_finish(struct agent *a, const Gpul__Finish *finish)

@@ -9,6 +9,10 @@
 #include "proto/limits.h"
 #include "worker/agent_internal.h"
 
+/* What outlives the ranks may be a "tee" that has just met the end of its
+ * input: it has this long to end by itself. */
+enum { LINGER_MS = 500 };
+
 void agent_forget_unclean(struct agent *a)
 {
     for (size_t i = 0; i < a->unclean_count; i++) {
@@ -95,7 +99,7 @@ static void on_probe_ended(struct agent *a, const struct agent_event *event)
     if (a->state != AGENT_PROBING) {
         return;
     }
-    a->state = AGENT_ASSIGNED;
+    agent_move(a, AGENT_ASSIGNED);
     if (a->probe_result.used == 0) {
         send_probe_failure(a, a->has_probe_overrun
                                   ? "it did not end in time and was killed"
@@ -158,7 +162,8 @@ static void on_ranks_ended(struct agent *a, Gpul__Exit **exits, size_t n)
     }
     a->ranks_ended += (uint32_t)n;
     if (a->state == AGENT_RUNNING && a->ranks_ended >= a->assign->rank_count) {
-        agent_stop(a, SIGTERM, agent_grace_ms(a));
+        agent_move(a, AGENT_STOPPING);
+        a->linger_at_ms = a->now_ms + LINGER_MS;
     }
 }
 
@@ -168,10 +173,11 @@ static void on_all_gone(struct agent *a, char **unclean, size_t n)
         return;
     }
     a->has_ranks = false;
+    a->linger_at_ms = AGENT_NEVER;
     a->kill_at_ms = AGENT_NEVER;
     a->abandon_at_ms = AGENT_NEVER;
     keep_unclean(a, unclean, n);
-    a->state = AGENT_STOPPING;
+    agent_move(a, AGENT_STOPPING);
 }
 
 void agent_observe(struct agent *a, const struct agent_event *event)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,11 +195,13 @@ static int sharpen_errno(const struct ranks *r, int exec_errno)
 
 static bool find_command(struct ranks *r, const struct env *env)
 {
+    if (r->path != NULL) {
+        return true;
+    }
     struct gpul_error err;
     int exec_errno = 0;
     const char *path_list = launch_variable(env->strings, "PATH");
-    if (r->path != NULL ||
-        gpul_spawn_find(&r->path, &exec_errno, r->launch->arguments[0],
+    if (gpul_spawn_find(&r->path, &exec_errno, r->launch->arguments[0],
                         path_list[0] != 0 ? path_list : NULL,
                         r->launch->working_directory, &err) == 0) {
         return true;
@@ -318,6 +320,19 @@ static void start_rank(struct ranks *r, uint32_t local_rank, uint64_t now_ms)
     }
 }
 
+/* Two pipes a rank, beside what the worker holds anyway. The limit is raised
+ * only where it would not do, since the ranks inherit it. */
+static void raise_descriptor_limit(uint32_t ranks)
+{
+    enum { OTHERS = 128 };
+    struct rlimit limit;
+    rlim_t need = (rlim_t)ranks * RANKLOG_STREAMS + OTHERS;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < need) {
+        limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int ranks_start(struct ranks *r, const struct launch *launch, uint64_t now_ms,
                 struct gpul_error *err)
 {
@@ -326,6 +341,7 @@ int ranks_start(struct ranks *r, const struct launch *launch, uint64_t now_ms,
         return rc;
     }
     r->launch = launch;
+    raise_descriptor_limit(r->count);
     r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (r->null_fd < 0) {
         refuse(r, errno, "cannot open /dev/null");

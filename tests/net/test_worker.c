@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -209,6 +210,31 @@ static void test_bind_error(void **state)
     desk_close(&d, 0, NULL);
 }
 
+/* Many ranks on one node, with a low limit of open files: the limit is
+ * raised as far as needed. */
+static void test_many_ranks(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit low = {.rlim_cur = 64, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    desk_open(&d);
+    setrlimit(RLIMIT_NOFILE, &before);
+    desk_prepare(&d, 100, "read line; echo $RANK");
+    desk_launch(&d, 1);
+    desk_expect_exits(&d, 100, NULL);
+    desk_expect_idle(&d, 0);
+    int lines = 0;
+    for (const char *at = desk_output(&d, 0); *at != 0; at++) {
+        lines += *at == '\n';
+    }
+    assert_int_equal(lines, 100);
+    desk_finish(&d, false);
+    desk_close(&d, 0, NULL);
+}
+
 /* ---- mode ENV ------------------------------------------------------------ */
 
 static void ask_for_rank_1(Gpul__Job *job)
@@ -341,6 +367,7 @@ int main(void)
         cmocka_unit_test_setup(test_exec_failures, reset),
         cmocka_unit_test_setup(test_working_directory, reset),
         cmocka_unit_test_setup(test_bind_error, reset),
+        cmocka_unit_test_setup(test_many_ranks, reset),
         cmocka_unit_test_setup(test_horovod_rendezvous, reset),
         cmocka_unit_test_setup(test_env_report, reset),
         cmocka_unit_test_setup(test_no_environment, reset),

@@ -199,6 +199,25 @@ static void test_held_pipe(void **state)
     desk_close(&d, 0, NULL);
 }
 
+/* A filter that a rank writes through outlives it by a moment, and may say
+ * its last words. */
+static void test_filter(void **state)
+{
+    (void)state;
+    struct desk d;
+    const char *const argv[] = {
+        "bash", "-c",
+        "exec > >(cat; echo from the filter); echo from the rank"};
+    desk_open(&d);
+    desk_prepare_command(&d, 1, 3, argv);
+    desk_launch(&d, 1);
+    desk_expect_exits(&d, 1, NULL);
+    desk_expect_idle(&d, 0);
+    assert_string_equal(desk_output(&d, 0), "from the rank\nfrom the filter\n");
+    desk_finish(&d, false);
+    desk_close(&d, 0, NULL);
+}
+
 static char full_log_dir[64];
 
 static void log_to_full(Gpul__Job *job)
@@ -280,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup(test_exit_before_output, reset),
         cmocka_unit_test_setup(test_not_forwarded, reset),
         cmocka_unit_test_setup(test_held_pipe, reset),
+        cmocka_unit_test_setup(test_filter, reset),
         cmocka_unit_test_setup(test_disk_full, reset),
         cmocka_unit_test_setup(test_log_in_the_way, reset),
     };
