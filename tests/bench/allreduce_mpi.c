@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * allreduce_mpi ELEMENTS ITERATIONS, under mpirun: what allreduce_ring does,
- * with MPI_Allreduce, by the same rules: the same core for each rank, the
+ * with MPI_Allreduce, by the same rules: the same core for a rank, the
  * buffer rewritten before and checked after every iteration, a barrier in
  * front, the time of the slowest rank.
  */
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: allreduce_mpi ELEMENTS ITERATIONS\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    pin_to_core((unsigned)rank);
+    pin_to_core((unsigned)rank, (unsigned)n);
     for (int i = 0; i < WARMUPS + iterations; i++) {
         struct pattern_verdict verdict;
         pattern_fill(data, (uint64_t)count, (uint32_t)rank);
@@ -58,6 +58,7 @@ int main(int argc, char **argv)
                    MPI_COMM_WORLD);
         if (rank == 0 && i >= WARMUPS) {
             printf("%" PRIu64 "\n", slowest_ns);
+            fflush(stdout); /* MPI_Finalize may hang; this was measured */
         }
     }
     free(data);

@@ -35,7 +35,7 @@ static int run_rank(uint32_t rank, uint32_t n, const struct measure_plan *plan)
     struct gpul_error err;
     struct sweep_result *result = malloc(sizeof(*result));
     uint64_t deadline_ms = gpul_clock_ms() + DEADLINE_MS;
-    pin_to_core(rank);
+    pin_to_core(rank, n);
     if (ringlink_connect(&links[rank], "127.0.0.1", ports[(rank + 1) % n],
                          deadline_ms, &err) != 0) {
         return fail("connect", &err);

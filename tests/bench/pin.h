@@ -8,13 +8,16 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* Rank r on core r modulo the number of cores. */
-static inline void pin_to_core(unsigned rank)
+/* Rank r on core r while every rank has one of its own; where cores are
+ * shared, the scheduler does better than a fixed place. */
+static inline void pin_to_core(unsigned rank, unsigned rank_count)
 {
     cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(rank % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &set);
-    sched_setaffinity(0, sizeof(set), &set);
+    if (rank_count <= (unsigned)sysconf(_SC_NPROCESSORS_ONLN)) {
+        CPU_ZERO(&set);
+        CPU_SET(rank, &set);
+        sched_setaffinity(0, sizeof(set), &set);
+    }
 }
 
 #endif
