@@ -250,7 +250,7 @@ void ending_never_joined(struct rendezvous *r, struct node *node,
                          const char *words)
 {
     free(node->last_words);
-    node->last_words = strdup(words);
+    node->last_words = text_copy(words);
     if (node->last_words == NULL) {
         outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a sentence");
     } else if (!node_is_here(node)) {

@@ -82,7 +82,7 @@ const char *outcome_signal_name(uint32_t number)
 static const char *describe(struct text *cause, const Gpul__Exit *fate)
 {
     if (fate->exec_errno != 0) {
-        text_format(cause, "could not execute the command: %s", fate->text);
+        text_format(cause, "could not start: %s", fate->text);
         return "exec_failed";
     }
     if (fate->signal != 0) {

@@ -25,7 +25,7 @@ void peers_open(struct rendezvous *r, uint32_t conn, const char *address)
         outbox_close(&r->out, conn);
         return;
     }
-    r->peers[conn].address = strdup(address);
+    r->peers[conn].address = text_copy(address);
     if (r->peers[conn].address == NULL) {
         outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a connection");
         return;

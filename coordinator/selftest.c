@@ -94,7 +94,7 @@ static void keep_address(struct rendezvous *r, struct node *node,
     free(node->probe_address);
     node->probe_address = NULL;
     if (strcmp(address, node->address) != 0) {
-        node->probe_address = strdup(address);
+        node->probe_address = text_copy(address);
         if (node->probe_address == NULL) {
             outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for an address");
         }

@@ -2,6 +2,8 @@
 #include "coordinator/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static int is_continuation(char c)
 {
@@ -37,4 +39,14 @@ void text_format(struct text *t, const char *format, ...)
     va_start(args, format);
     text_vformat(t, format, args);
     va_end(args);
+}
+
+char *text_copy(const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = malloc(n);
+    if (copy != NULL) {
+        memcpy(copy, text, n);
+    }
+    return copy;
 }

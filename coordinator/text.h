@@ -26,6 +26,9 @@ void text_vformat(struct text *t, const char *format, va_list args)
  * whole characters. */
 size_t text_whole_bytes(const char *bytes, size_t n);
 
+/* A copy on the heap, to be freed; NULL without memory. */
+char *text_copy(const char *text);
+
 /* The generated structs know no const; encoding only reads what it is given.
  */
 static inline char *wire_text(const char *text)

@@ -89,28 +89,27 @@ static void test_not_found(void **state)
     story_init(&c);
     story_plans[0][0] = (struct rank_plan){.exec_errno = ENOENT};
     story_plans[0][1] = (struct rank_plan){.exec_errno = ENOENT};
-    story_expect(
-        &c, 5,
-        "6 user: exited node0 1/4\n"
-        "6 running -> draining: rank 0 on node node0 (host) could not execute "
-        "the command: train.py: No such file or directory\n"
-        "6 user: stopping: rank 0 on node node0 (host) could not execute the "
-        "command: train.py: No such file or directory\n"
-        "6 all <- stop signal 15 grace 30000\n"
-        "6 user: exited node0 2/4\n"
-        "13 user: exited node1 3/4\n"
-        "13 user: exited node1 4/4\n"
-        "14 draining -> done: exit code 127, rank 0 on node node0 (host) could "
-        "not execute the command: train.py: No such file or directory\n"
-        "14 user: end 127 exec_failed: rank 0 on node node0 (host) could not "
-        "execute the command: train.py: No such file or directory\n"
-        "14 user:   rank 0 code 0 signal 0\n"
-        "14 user:   rank 1 code 0 signal 0\n"
-        "14 user:   rank 2 code 0 signal 15\n"
-        "14 user:   rank 3 code 0 signal 15\n"
-        "14 all <- finish, logs stay\n"
-        "16 done -> over: every node has left\n"
-        "16 finish 127\n");
+    story_expect(&c, 5,
+                 "6 user: exited node0 1/4\n"
+                 "6 running -> draining: rank 0 on node node0 (host) could not "
+                 "start: train.py: No such file or directory\n"
+                 "6 user: stopping: rank 0 on node node0 (host) could not "
+                 "start: train.py: No such file or directory\n"
+                 "6 all <- stop signal 15 grace 30000\n"
+                 "6 user: exited node0 2/4\n"
+                 "13 user: exited node1 3/4\n"
+                 "13 user: exited node1 4/4\n"
+                 "14 draining -> done: exit code 127, rank 0 on node node0 "
+                 "(host) could not start: train.py: No such file or directory\n"
+                 "14 user: end 127 exec_failed: rank 0 on node node0 (host) "
+                 "could not start: train.py: No such file or directory\n"
+                 "14 user:   rank 0 code 0 signal 0\n"
+                 "14 user:   rank 1 code 0 signal 0\n"
+                 "14 user:   rank 2 code 0 signal 15\n"
+                 "14 user:   rank 3 code 0 signal 15\n"
+                 "14 all <- finish, logs stay\n"
+                 "16 done -> over: every node has left\n"
+                 "16 finish 127\n");
 }
 
 /* One that may not be executed is 126. */
@@ -120,28 +119,27 @@ static void test_not_executable(void **state)
     struct cluster c;
     story_init(&c);
     story_plans[0][2] = (struct rank_plan){.exec_errno = EACCES};
-    story_expect(
-        &c, 5,
-        "6 user: exited node1 1/4\n"
-        "6 running -> draining: rank 2 on node node1 (host) could not execute "
-        "the command: train.py: No such file or directory\n"
-        "6 user: stopping: rank 2 on node node1 (host) could not execute the "
-        "command: train.py: No such file or directory\n"
-        "6 all <- stop signal 15 grace 30000\n"
-        "13 user: exited node0 2/4\n"
-        "13 user: exited node0 3/4\n"
-        "13 user: exited node1 4/4\n"
-        "14 draining -> done: exit code 126, rank 2 on node node1 (host) could "
-        "not execute the command: train.py: No such file or directory\n"
-        "14 user: end 126 exec_failed: rank 2 on node node1 (host) could not "
-        "execute the command: train.py: No such file or directory\n"
-        "14 user:   rank 2 code 0 signal 0\n"
-        "14 user:   rank 0 code 0 signal 15\n"
-        "14 user:   rank 1 code 0 signal 15\n"
-        "14 user:   rank 3 code 0 signal 15\n"
-        "14 all <- finish, logs stay\n"
-        "16 done -> over: every node has left\n"
-        "16 finish 126\n");
+    story_expect(&c, 5,
+                 "6 user: exited node1 1/4\n"
+                 "6 running -> draining: rank 2 on node node1 (host) could not "
+                 "start: train.py: No such file or directory\n"
+                 "6 user: stopping: rank 2 on node node1 (host) could not "
+                 "start: train.py: No such file or directory\n"
+                 "6 all <- stop signal 15 grace 30000\n"
+                 "13 user: exited node0 2/4\n"
+                 "13 user: exited node0 3/4\n"
+                 "13 user: exited node1 4/4\n"
+                 "14 draining -> done: exit code 126, rank 2 on node node1 "
+                 "(host) could not start: train.py: No such file or directory\n"
+                 "14 user: end 126 exec_failed: rank 2 on node node1 (host) "
+                 "could not start: train.py: No such file or directory\n"
+                 "14 user:   rank 2 code 0 signal 0\n"
+                 "14 user:   rank 0 code 0 signal 15\n"
+                 "14 user:   rank 1 code 0 signal 15\n"
+                 "14 user:   rank 3 code 0 signal 15\n"
+                 "14 all <- finish, logs stay\n"
+                 "16 done -> over: every node has left\n"
+                 "16 finish 126\n");
 }
 
 static void use_roles(struct cluster *c, Gpul__Role *roles,
