@@ -73,6 +73,7 @@ static const struct gpul_field_rule probe_result_fields[] = {
     FLAG("is_simulated"),
     CHOICE("first_wrong_collective", 0),
     NUMBER("first_wrong_bit", 0, 63),
+    FLAG("is_remote"),
 };
 SHARED_BODY(probe_result, NULL);
 

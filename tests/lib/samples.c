@@ -224,6 +224,7 @@ static Gpul__ProbeResult probe_result = {
     .is_simulated = 1,
     .first_wrong_collective = GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE,
     .first_wrong_bit = 3,
+    .is_remote = 1,
 };
 
 static char library_path[] = "/usr/lib/libnccl.so.2";
