@@ -121,8 +121,8 @@ IN_CHILD static enum step become(struct plan *p)
 {
     const struct gpul_spawn *spec = p->spec;
     leave_terminal();
-    if (spec->dies_with_parent) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (spec->parent_death_signal != 0) {
+        prctl(PR_SET_PDEATHSIG, spec->parent_death_signal);
         if (getppid() != p->parent) { /* it died before the prctl */
             errno = ESRCH;
             return STEP_PARENT;

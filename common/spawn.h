@@ -25,7 +25,7 @@ struct gpul_spawn {
     const char *working_directory;   /* NULL: the parent's */
     const struct gpul_spawn_fd *fds; /* all others are closed in the child */
     size_t fd_count;
-    bool dies_with_parent; /* SIGKILL when the calling thread's process ends */
+    int parent_death_signal; /* sent when the calling thread ends; 0: none */
 };
 
 /* The child leads a new process group, has no controlling terminal, default

@@ -71,7 +71,7 @@ static int open_words(struct gpul_error *err)
 static int start_child(struct reach_local *r, struct reach_child *child,
                        const char *path, char *const *arguments,
                        struct gpul_spawn_fd *fds, size_t fd_count,
-                       struct gpul_error *err)
+                       int parent_death_signal, struct gpul_error *err)
 {
     child->words_fd = open_words(err);
     if (child->words_fd < 0)
@@ -83,6 +83,7 @@ static int start_child(struct reach_local *r, struct reach_child *child,
         .environment = environ,
         .fds = fds,
         .fd_count = fd_count,
+        .parent_death_signal = parent_death_signal,
     };
     int exec_errno = 0;
     int rc = gpul_spawn(&child->pid, &exec_errno, &spec, err);
@@ -103,7 +104,7 @@ static int start_coordinator(struct reach_local *r,
         {job->operator_fd, 3}, {job->listen_fd, 4},
     };
     return start_child(r, &r->coordinator, r->coordinator_path, arguments, fds,
-                       sizeof fds / sizeof fds[0], err);
+                       sizeof fds / sizeof fds[0], 0, err);
 }
 
 /* The longest start-up comes first; then all workers are on their way while
@@ -125,8 +126,10 @@ static int start_worker(struct reach_local *r,
     char *arguments[] = {program,   connect, address, id_flag, id,
                          name_flag, name,    join,    seconds, NULL};
     struct gpul_spawn_fd fds[] = {{null_fd, 0}, {null_fd, 1}, {-1, 2}};
+    /* Should we be killed, the coordinator stops the job; but it cannot tell
+     * a worker that has not joined yet. */
     return start_child(r, &r->workers[index], r->worker_path, arguments, fds,
-                       sizeof fds / sizeof fds[0], err);
+                       sizeof fds / sizeof fds[0], SIGTERM, err);
 }
 
 int reach_local_start(struct reach_local *r, const struct reach_local_job *job,

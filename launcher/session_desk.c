@@ -38,20 +38,10 @@ static void on_event(struct session *s, const Gpul__Event *event)
     session_step(s, ENDING_TICK);
 }
 
-/* A worker that is not in will not hear that the job is over. */
-static void dismiss_absent(struct session *s)
-{
-    for (uint32_t i = 0; i < s->reach.worker_count; i++) {
-        if (!status_has_joined(&s->progress.status, i))
-            reach_local_signal_worker(&s->reach, i, SIGTERM);
-    }
-}
-
 static void on_job_end(struct session *s, const Gpul__JobEnd *end)
 {
     console_finish_lines(s->console);
     console_live(s->console, NULL, 0);
-    dismiss_absent(s);
     if (record_end(&s->record, end, gpul_clock_ms()) == 0)
         session_step(s, ENDING_JOB_END);
     else

@@ -74,7 +74,7 @@ static int spawn(struct prober *p, int channel, struct gpul_error *err)
         .environment = environ,
         .fds = fds,
         .fd_count = sizeof(fds) / sizeof(fds[0]),
-        .dies_with_parent = true,
+        .parent_death_signal = SIGKILL,
     };
     int exec_errno = 0;
     int rc = gpul_spawn(&p->pid, &exec_errno, &spec, err);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,7 +260,7 @@ static int spawn(struct ranks *r, struct rank *rank, const struct env *env,
         .working_directory = r->launch->working_directory,
         .fds = fds,
         .fd_count = sizeof(fds) / sizeof(fds[0]),
-        .dies_with_parent = true,
+        .parent_death_signal = SIGKILL,
     };
     int exec_errno = 0;
     int rc = gpul_spawn(&rank->pid, &exec_errno, &spec, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 
@@ -57,7 +58,7 @@ static void start_worker(struct desk *d)
         .environment = environ,
         .fds = fds,
         .fd_count = 3,
-        .dies_with_parent = true,
+        .parent_death_signal = SIGKILL,
     };
     int exec_errno;
     assert_int_equal(gpul_spawn(&d->worker, &exec_errno, &spec, NULL), 0);

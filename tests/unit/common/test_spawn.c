@@ -335,7 +335,7 @@ static void middle_process(int out)
                               .environment = no_environment,
                               .fds = fds,
                               .fd_count = 3,
-                              .dies_with_parent = true};
+                              .parent_death_signal = SIGKILL};
     pid_t pid;
     int exec_errno;
     int rc = gpul_spawn(&pid, &exec_errno, &spec, NULL);
@@ -343,8 +343,8 @@ static void middle_process(int out)
     _exit(rc == 0 ? 0 : 1);
 }
 
-/* With dies_with_parent the child is killed when its parent is. */
-static void test_dies_with_parent(void **state)
+/* With a death signal of SIGKILL the child is killed when its parent is. */
+static void test_parent_death_signal(void **state)
 {
     (void)state;
     int out[2];
@@ -465,7 +465,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_overlapping_descriptors),
         cmocka_unit_test(test_signals_reset),
         cmocka_unit_test(test_place_and_environment),
-        cmocka_unit_test(test_dies_with_parent),
+        cmocka_unit_test(test_parent_death_signal),
         cmocka_unit_test(test_find),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
