@@ -37,6 +37,10 @@ export HOME=$scratch/home TMPDIR=$scratch/tmp
 export XDG_STATE_HOME=$scratch/state XDG_RUNTIME_DIR=$scratch/runtime
 mkdir -m 700 "$HOME" "$TMPDIR" "$XDG_STATE_HOME" "$XDG_RUNTIME_DIR"
 
+# What a sanitizer has to say of any program becomes a file, and a failure.
+export ASAN_OPTIONS=log_path=$scratch/sanitizer
+export UBSAN_OPTIONS=log_path=$scratch/sanitizer:print_stacktrace=1
+
 # Pids that carry this test's mark. A zombie has no environment and does not
 # count; the shell that asks does not carry the mark.
 marked_pids()
@@ -95,6 +99,11 @@ fail()
 # done_stories: the last line of every test file.
 done_stories()
 {
+    local report
+
+    for report in "$scratch"/sanitizer.*; do
+        [ ! -e "$report" ] || fail "a sanitizer reports: $(cat "$report")"
+    done
     echo "$stories stories hold"
 }
 
