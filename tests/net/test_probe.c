@@ -286,7 +286,7 @@ static void test_neighbour_never_comes(void **state)
     struct child children[3];
     char expected[256];
     start_ring(children, 3, 0, NULL);
-    send_connect(&children[0], children[1].port, 150);
+    send_connect(&children[0], children[1].port, 1000);
     send_connect(&children[1], children[2].port, PATIENCE_MS);
     snprintf(expected, sizeof(expected),
              "left neighbour (node rank 2): did not dial 127.0.0.1:%u before "

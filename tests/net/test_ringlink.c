@@ -18,6 +18,10 @@
 #include "tests/lib/ringlab.h"
 #include "worker/ringlink.h"
 
+/* Deadlines that a test waits for: long enough for all that must happen
+ * before them on a busy machine. */
+enum { SHORT_MS = 1000 };
+
 /* ---- strangers by hand --------------------------------------------------- */
 
 static int dial(uint16_t port)
@@ -159,7 +163,7 @@ static void test_proof_in_pieces(void **state)
     }
     struct ringlab_place *place = &lab.places[0];
     place->status = ringlink_connect(&place->link, "127.0.0.1", port,
-                                     gpul_clock_ms() + 100, &place->err);
+                                     gpul_clock_ms() + SHORT_MS, &place->err);
     assert_int_equal(place->status, GPUL_ETIMEOUT); /* no right neighbour */
     assert_int_equal(recv(left, answer, sizeof(answer), MSG_WAITALL), 28);
     write_hello(hello, 0);
@@ -179,7 +183,7 @@ static void connect_all_but_last(struct ringlab_place *place)
 /* Three places of which node rank 2 listens and does no more. */
 static void run_without_last(struct ringlab *lab)
 {
-    uint64_t deadline_ms = gpul_clock_ms() + 150;
+    uint64_t deadline_ms = gpul_clock_ms() + SHORT_MS;
     lab->places[0].deadline_ms = deadline_ms;
     lab->places[1].deadline_ms = deadline_ms;
     ringlab_run(lab, connect_all_but_last, NULL);
