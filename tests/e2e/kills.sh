@@ -50,6 +50,20 @@ kill -KILL "$front_end" "$(pids_of gpulaunch-coordinator)"
 wait "$front_end" 2>/dev/null || true
 expect_no_process 20
 
+# The worker of local-1 dials only when nobody is there any more.
+it "the front end is killed before a node has joined: nobody goes on dialling"
+bad_node ": >$scratch/late; while [ -e $scratch/late ]; do sleep 0.05; done"
+run_behind "$scratch/bin/gpulaunch" --local --nodes 2 --self-test off -- true
+is_late()
+{
+    [ -e "$scratch/late" ]
+}
+within 20 "the worker did not start" is_late
+kill -KILL "$front_end"
+wait "$front_end" 2>/dev/null || true
+rm "$scratch/late"
+expect_no_process 10
+
 it "all of our programs are killed at once: the ranks do not live on"
 start_stubborn
 # shellcheck disable=SC2046  # a list of pids
