@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The probe: a short-lived process of its own that runs the self-test for
- * one node and tells its agent how it went. Edge.
+ * The probe: a short-lived process of its own that runs a part of the
+ * self-test and tells its agent how it went. Its first frame says which:
  *
- * Happy path, all on the socket pair to the agent:
- *   1. ProbeStart comes: who we are, where to listen      (phase init)
- *   2. listen; ProbeListening goes
- *   3. ProbeConnect comes: where the right neighbour is
- *   4. dial it, let the left neighbour in
- *   5. run the sweep                                       (phase coll)
- *   6. ProbeResult goes, with the rows; exit 0
+ *     ProbeStart   the ring on host memory       worker/probe_host.h
  *
- * Failure modes: a step that fails or does not end within the deadline that
- * came with it ends in a ProbeResult with an error and the phase, exit 0:
- * the probe has done its work. Only when there is nobody to tell, because
- * the agent has gone or does not speak the protocol, is the exit status not
- * 0; and a probe never outlives its agent.
+ * Edge.
+ *
+ * The exit status is 0 when the agent was told how it went, a failure of the
+ * self-test included: the probe has done its work then. Only when there is
+ * nobody to tell, because the agent has gone or does not speak the protocol,
+ * it is not 0; and a probe never outlives its agent.
  */
 #ifndef WORKER_PROBE_H
 #define WORKER_PROBE_H
