@@ -126,7 +126,7 @@ static void say_event(struct progress *p, const Gpul__Event *event)
     gpul_buf_init(&out, TEXT_BYTES_MAX);
     if (is_passed)
         say_table(p, event);
-    if (status_sentence(&out, event) == 0 && out.used > 0) {
+    if (status_sentence(&out, event, p->status.phase) == 0 && out.used > 0) {
         gpul_buf_append(&out, "", 1);
         say_lines(p, is_passed ? GREEN : "", (char *)out.data);
     }
@@ -140,8 +140,9 @@ static void put_off(struct progress *p, const Gpul__Event *event,
     struct gpul_buf out;
     gpul_buf_init(&out, TEXT_BYTES_MAX);
     free(p->stopping);
-    p->stopping =
-        status_sentence(&out, event) == 0 ? strdup(gpul_buf_text(&out)) : NULL;
+    p->stopping = status_sentence(&out, event, p->status.phase) == 0
+                      ? strdup(gpul_buf_text(&out))
+                      : NULL;
     p->stopping_ms = now_ms + STOPPING_AFTER_MS;
     gpul_buf_release(&out);
 }

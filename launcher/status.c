@@ -177,7 +177,24 @@ static void append_members(struct gpul_buf *out, const Gpul__Event *event)
     }
 }
 
-int status_sentence(struct gpul_buf *out, const Gpul__Event *event)
+/* What the nodes that are not missing have done. */
+static int append_wait(struct gpul_buf *out, const Gpul__Event *event,
+                       enum status_phase phase)
+{
+    static const char *const done[] = {
+        [STATUS_GATHERING] = "have joined",
+        [STATUS_ASSIGNING] = "are ready",
+        [STATUS_TESTING] = "are through the self-test",
+        [STATUS_RUNNING] = "have passed all output on",
+        [STATUS_STOPPING] = "have stopped",
+    };
+    return gpul_buf_appendf(
+        out, "waiting: %" PRIu32 "/%" PRIu32 " nodes %s; missing: %s",
+        event->have, event->need, done[phase], event->text);
+}
+
+int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
+                    enum status_phase phase)
 {
     const char *text = event->text;
     switch (event->kind) {
@@ -190,9 +207,7 @@ int status_sentence(struct gpul_buf *out, const Gpul__Event *event)
     case GPUL__EVENT__KIND__NODE_REFUSED:
         return gpul_buf_appendf(out, "refused %s: %s", event->node_name, text);
     case GPUL__EVENT__KIND__WAITING:
-        return gpul_buf_appendf(
-            out, "waiting, %" PRIu32 "/%" PRIu32 " here; missing: %s",
-            event->have, event->need, text);
+        return append_wait(out, event, phase);
     case GPUL__EVENT__KIND__ASSIGNED:
         append_members(out, event);
         return out->is_failed ? GPUL_ELIMIT : 0;

@@ -42,9 +42,11 @@ bool status_has_joined(const struct status *s, uint32_t index);
 int status_live(struct gpul_buf *out, const struct status *s,
                 uint64_t elapsed_ms, size_t width);
 
-/* Append the sentence of an event, with newlines between several; nothing
- * where the event needs no words. The self-test's table is not part of it. */
-int status_sentence(struct gpul_buf *out, const Gpul__Event *event);
+/* Append the sentence of an event that came in this phase, with newlines
+ * between several; nothing where the event needs no words. The self-test's
+ * table is not part of it. */
+int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
+                    enum status_phase phase);
 
 /* Is the sentence only for --verbose? */
 bool status_is_detail(const Gpul__Event *event);

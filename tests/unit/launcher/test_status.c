@@ -92,7 +92,7 @@ static void test_sentences(void **state)
         {GPUL__EVENT__KIND__NODE_LEFT, why, "local-0 left: because", 0},
         {GPUL__EVENT__KIND__NODE_REFUSED, why, "refused local-0: because", 0},
         {GPUL__EVENT__KIND__WAITING, missing,
-         "waiting, 2/4 here; missing: local-[2-3]", 0},
+         "waiting: 2/4 nodes have joined; missing: local-[2-3]", 0},
         {GPUL__EVENT__KIND__SELF_TEST_STARTED, NULL, "self-test started", 1},
         {GPUL__EVENT__KIND__SELF_TEST_PASSED, NULL, "self-test passed", 0},
         {GPUL__EVENT__KIND__SELF_TEST_SKIPPED, why,
@@ -108,9 +108,35 @@ static void test_sentences(void **state)
         Gpul__Event e = event(cases[i].kind, names[0], cases[i].text);
         struct gpul_buf out;
         gpul_buf_init(&out, 4096);
-        assert_int_equal(status_sentence(&out, &e), 0);
+        assert_int_equal(status_sentence(&out, &e, STATUS_GATHERING), 0);
         assert_string_equal(gpul_buf_text(&out), cases[i].expected);
         assert_int_equal(status_is_detail(&e), cases[i].is_detail);
+        gpul_buf_release(&out);
+    }
+}
+
+/* What is waited for depends on how far the job is. */
+static void test_waiting(void **state)
+{
+    (void)state;
+    static char missing[] = "local-3";
+    static const struct {
+        enum status_phase phase;
+        const char *expected;
+    } cases[] = {
+        {STATUS_ASSIGNING, "waiting: 2/4 nodes are ready; missing: local-3"},
+        {STATUS_TESTING,
+         "waiting: 2/4 nodes are through the self-test; missing: local-3"},
+        {STATUS_RUNNING,
+         "waiting: 2/4 nodes have passed all output on; missing: local-3"},
+        {STATUS_STOPPING, "waiting: 2/4 nodes have stopped; missing: local-3"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Gpul__Event e = event(GPUL__EVENT__KIND__WAITING, NULL, missing);
+        struct gpul_buf out;
+        gpul_buf_init(&out, 4096);
+        assert_int_equal(status_sentence(&out, &e, cases[i].phase), 0);
+        assert_string_equal(gpul_buf_text(&out), cases[i].expected);
         gpul_buf_release(&out);
     }
 }
@@ -136,7 +162,7 @@ static void test_members(void **state)
     e.n_members = 2;
     struct gpul_buf out;
     gpul_buf_init(&out, 4096);
-    assert_int_equal(status_sentence(&out, &e), 0);
+    assert_int_equal(status_sentence(&out, &e, STATUS_GATHERING), 0);
     assert_string_equal(gpul_buf_text(&out),
                         "local-0 (host box, 127.0.0.1): node rank 0, ranks "
                         "0-3\n"
@@ -150,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_live),
         cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_waiting),
         cmocka_unit_test(test_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
