@@ -10,8 +10,9 @@
 #include "common/error.h"
 #include "launcher/plan.h"
 
-/* The most nodes that one machine may be asked to play. */
-enum { CLI_LOCAL_NODES_MAX = 1024 };
+/* The most nodes that one machine may be asked to play: each takes one
+ * descriptor, and the usual limit of a process is 1024. */
+enum { CLI_LOCAL_NODES_MAX = 1000 };
 
 /* Read argv[0..argc-1] (without the program name) into `plan`, which the
  * caller releases in any case. A flag wins over the environment, which wins

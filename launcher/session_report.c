@@ -4,7 +4,7 @@
  * failure one line that names what failed, where, and where to read on.
  */
 #include <signal.h>
-#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "launcher/report.h"
@@ -110,8 +110,10 @@ static void append_sentence(struct gpul_buf *out, const struct session *s,
         gpul_buf_append_text(out, "the reader of standard output has gone; "
                                   "the job was stopped");
     else if (s->is_output_lost && s->record.end->exit_code == 0)
-        gpul_buf_append_text(out, "the job succeeded, but standard output "
-                                  "could not be written");
+        gpul_buf_appendf(out,
+                         "the job succeeded, but standard output could not "
+                         "be written: %s",
+                         strerror(console_stdout_error(s->console)));
     else
         report_sentence(out, s->record.end, has_logs ? s->log_dir : NULL);
 }

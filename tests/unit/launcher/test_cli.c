@@ -79,21 +79,21 @@ static void test_refusals(void **state)
          "no command to run; put it after --, as in: gpulaunch --local "
          "--nodes 2 -- python train.py"},
         {"", "--local --nodes 0 -- true",
-         "--nodes: \"0\" is not a whole number from 1 to 1024"},
+         "--nodes: \"0\" is not a whole number from 1 to 1000"},
         {"", "--local -N -3 -- true",
-         "-N: \"-3\" is not a whole number from 1 to 1024"},
+         "-N: \"-3\" is not a whole number from 1 to 1000"},
         {"", "--local --nnodes=9999999 -- true",
-         "--nnodes: \"9999999\" is not a whole number from 1 to 1024"},
+         "--nnodes: \"9999999\" is not a whole number from 1 to 1000"},
         {"GPULAUNCH_NODES=four", "--local -- true",
-         "GPULAUNCH_NODES: \"four\" is not a whole number from 1 to 1024"},
+         "GPULAUNCH_NODES: \"four\" is not a whole number from 1 to 1000"},
         {"", "--local --nnodes 1:4 -- true",
          "--nnodes 1:4: not yet: this version has no elastic jobs; give one "
          "number"},
         {"", "--local --per-node 0 -- true",
          "--per-node (or gpu, auto): \"0\" is not a whole number from 1 to "
          "4096"},
-        {"", "--local --nodes 1024 --per-node 4096 -- true",
-         "1024 nodes x 4096 per node make 4194304 ranks; at most 1048576 are "
+        {"", "--local --nodes 1000 --per-node 4096 -- true",
+         "1000 nodes x 4096 per node make 4096000 ranks; at most 1048576 are "
          "possible"},
         {"", "--local --nodes 2 --nodes 3 -- true",
          "option --nodes is given twice, as \"2\" and as \"3\""},
@@ -129,7 +129,7 @@ static void test_refusals(void **state)
          "--roles without --nodes needs a number of ranks per node; give "
          "--nodes N or --per-node K"},
         {"", "--local --roles worker=2000 -- true",
-         "--roles needs 2000 nodes; at most 1024 local nodes are possible; "
+         "--roles needs 2000 nodes; at most 1000 local nodes are possible; "
          "raise --per-node"},
         {"", "--local --roles boss=1 -- true",
          "--roles: unknown role \"boss\"; the roles are chief, worker, ps and "
