@@ -68,6 +68,7 @@ struct fake_node {
     const char *probe_error;
     uint64_t wrong_elements;
     const char *notice;  /* said at Launch */
+    const char *goodbye; /* a notice at Finish */
     const char *unclean; /* said with Idle */
     bool never_ready;
     bool never_listens;

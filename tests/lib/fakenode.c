@@ -235,17 +235,23 @@ static void report_environment(struct cluster *c, uint32_t index)
     cluster_plan(c, SIM_NODE_TIMER, index, FAKE_IDLE, node->generation, 1);
 }
 
-static void launch(struct cluster *c, uint32_t index)
+static void say_notice(struct cluster *c, struct fake_node *node,
+                       const char *text)
 {
-    struct fake_node *node = node_of(c, index);
-    if (node->notice != NULL) {
+    if (text != NULL) {
         Gpul__Notice notice = GPUL__NOTICE__INIT;
-        notice.text = wire_text(node->notice);
+        notice.text = wire_text(text);
         Gpul__Frame frame = frame_of(node);
         frame.body_case = GPUL__FRAME__BODY_NOTICE;
         frame.notice = &notice;
         send(c, node, &frame);
     }
+}
+
+static void launch(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    say_notice(c, node, node->notice);
     if (c->job.mode != GPUL__JOB__MODE__ENV) {
         start_ranks(c, index);
     } else if (!node->never_reports) {
@@ -336,6 +342,7 @@ void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
         node->credit_bytes += frame->credit->bytes;
         return;
     case GPUL__FRAME__BODY_FINISH:
+        say_notice(c, node, node->goodbye);
         cluster_hang_up(c, node->link);
         leave(node);
         return;

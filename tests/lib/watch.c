@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/limits.h"
+
 #define NO_CONN UINT32_MAX
 
 #define RULE(c, holds, what)                                                   \
@@ -88,13 +90,11 @@ static uint32_t code_of(const Gpul__Exit *fate)
     return fate->signal != 0 ? 128 + fate->signal : fate->code;
 }
 
-static void hear_exit(struct cluster *c, struct watch_node *node,
-                      const Gpul__Exit *fate)
+static void hear_exit(struct cluster *c, const Gpul__Exit *fate)
 {
     struct watch *w = c->watch;
     RULE(c, !w->rank_ended[fate->rank], "a double's rank ended twice");
     w->rank_ended[fate->rank] = true;
-    node->ended_count++;
     if (w->is_decided || w->is_restarting) {
         return;
     }
@@ -163,6 +163,9 @@ static void hear_node(struct cluster *c, const struct rendezvous_event *event)
     struct watch *w = c->watch;
     struct watch_node *node = &w->nodes[c->by_conn[event->conn]->node];
     const Gpul__Frame *frame = event->frame;
+    if (node->conn == event->conn) {
+        node->heard_ms = c->now_ms;
+    }
     if (node->conn != event->conn || frame->generation != w->generation) {
         return;
     }
@@ -174,7 +177,7 @@ static void hear_node(struct cluster *c, const struct rendezvous_event *event)
         hear_result(w, node, frame->probe_result);
         return;
     case GPUL__FRAME__BODY_EXITS:
-        hear_exit(c, node, frame->exits->exits[0]);
+        hear_exit(c, frame->exits->exits[0]);
         return;
     case GPUL__FRAME__BODY_IDLE:
         hear_idle(w, node, frame->idle);
@@ -194,6 +197,7 @@ void watch_closed(struct cluster *c, uint32_t conn)
     }
     for (uint32_t i = 0; i < c->node_count; i++) {
         if (c->watch->nodes[i].conn == conn) {
+            c->watch->dropped = &c->nodes[i];
             lose(c, &c->watch->nodes[i]);
             return;
         }
@@ -206,6 +210,7 @@ void watch_before(struct cluster *c, const struct rendezvous_event *event)
     if (w == NULL) {
         return;
     }
+    w->dropped = NULL;
     w->is_tick = event->kind == RENDEZVOUS_TICK;
     switch (event->kind) {
     case RENDEZVOUS_PEER_MESSAGE:
@@ -240,8 +245,15 @@ static void see_welcome(struct cluster *c, const struct sim_link *link)
              "a node is on two connections");
     }
     RULE(c, w->generation == 0, "a node was welcomed after the gathering");
+    RULE(c, strcmp(c->nodes[link->node].job_id, c->job.job_id) == 0,
+         "a node of another job was welcomed");
+    RULE(c,
+         w->dropped == NULL || strcmp(w->dropped->name, name) != 0 ||
+             w->dropped->instance == c->nodes[link->node].instance,
+         "a node lost its place to a twin");
     RULE(c, !w->is_decided, "a node was welcomed after the end was decided");
     w->nodes[link->node].conn = link->conn;
+    w->nodes[link->node].heard_ms = c->now_ms;
     w->members++;
 }
 
@@ -256,7 +268,6 @@ static void start_generation(struct cluster *c, uint32_t generation)
              "a new generation while the old one lives");
         w->nodes[i].is_ready = false;
         w->nodes[i].is_idle = false;
-        w->nodes[i].ended_count = 0;
     }
     w->generation = generation;
     w->next_rank = 0;
@@ -276,6 +287,10 @@ static void see_assign(struct cluster *c, const struct sim_link *link,
         start_generation(c, frame->generation);
     }
     RULE(c, node->conn == link->conn, "a place for a stranger");
+    /* The names are node0 .. node<n-1>, in whatever order they are listed. */
+    RULE(c,
+         strtoul(c->nodes[link->node].name + 4, NULL, 10) == assign->node_rank,
+         "an order that is not that of the names");
     RULE(c, assign->node_rank == w->assigned, "a node rank out of order");
     RULE(c, assign->first_rank == w->next_rank, "ranks with a gap");
     RULE(c, assign->rank_count == c->job.ranks_per_node, "a wrong rank count");
@@ -382,6 +397,24 @@ void watch_told(struct cluster *c, const Gpul__Frame *frame)
     }
 }
 
+/* Nobody is waited for in vain: a silent node is lost when its lease is over,
+ * and the end comes when the last node is idle. */
+static void check_promptness(const struct cluster *c)
+{
+    const struct watch *w = c->watch;
+    bool is_busy = false;
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        const struct watch_node *node = &w->nodes[i];
+        if (node->conn != NO_CONN) {
+            is_busy = is_busy || !node->is_idle;
+            RULE(c, c->now_ms - node->heard_ms <= GPUL_LEASE_MS,
+                 "a silent node outlived its lease");
+        }
+    }
+    RULE(c, is_busy || !w->is_decided || w->has_ended || !c->has_operator,
+         "every node is idle and the job goes on");
+}
+
 void watch_after(struct cluster *c, const struct rendezvous_event *event)
 {
     struct watch *w = c->watch;
@@ -397,6 +430,7 @@ void watch_after(struct cluster *c, const struct rendezvous_event *event)
          w->generation == 0 || (w->assigned == c->job.node_count &&
                                 w->next_rank == w->world_size),
          "a generation without all of its ranks");
+    check_promptness(c);
 }
 
 void watch_end(struct cluster *c)

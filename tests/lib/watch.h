@@ -16,7 +16,7 @@ struct watch_node {
     uint32_t conn; /* that was welcomed, UINT32_MAX: none */
     uint32_t first_rank;
     uint32_t rank_count; /* 0: no place yet */
-    uint32_t ended_count;
+    uint64_t heard_ms;   /* when it last said something */
     bool is_ready;
     bool has_passed;
     bool is_idle;
@@ -41,7 +41,9 @@ struct watch {
     bool is_restarting;
     bool has_retried;
     bool has_ended; /* JobEnd was told */
-    bool is_tick;   /* the step being taken */
+    /* The step being taken. */
+    bool is_tick;
+    const struct fake_node *dropped; /* whose connection was closed in it */
 
     bool is_decided;
     bool is_by_time; /* decided at a tick: by which deadline is not known */

@@ -162,6 +162,7 @@ static void draw_node(struct cluster *c, uint32_t index, bool has_faults)
     node->probe_ms = 1 + below(c, 1500);
     node->stop_ms = 1 + below(c, 1000);
     node->notice = chance(c, 30) ? "OMP_NUM_THREADS was kept" : NULL;
+    node->goodbye = chance(c, 20) ? "some output was lost" : NULL;
     if (has_faults && chance(c, 10)) {
         node->ready_ms = 29900 + below(c, 200); /* around the deadline */
     }
@@ -198,6 +199,19 @@ static void draw_strangers(struct cluster *c)
     }
 }
 
+/* List the names backwards: the ranks must follow the numbers all the same. */
+static void turn_names(struct cluster *c)
+{
+    char names[128] = "";
+    for (uint32_t i = c->job.node_count; i > 0; i--) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "node%u%s", i - 1,
+                 i > 1 ? "," : "");
+    }
+    free(c->names);
+    c->names = strdup(names);
+}
+
 static void draw_job(struct cluster *c, bool has_faults)
 {
     c->job.join_timeout_ms = 2500 + (uint32_t)below(c, 20000);
@@ -206,6 +220,9 @@ static void draw_job(struct cluster *c, bool has_faults)
     c->self_test.run_deadline_ms = 2000 + (uint32_t)below(c, 10000);
     if (chance(c, 30)) {
         c->self_test.level = GPUL__SELF_TEST__LEVEL__OFF;
+    }
+    if (chance(c, 50)) {
+        turn_names(c);
     }
     if (chance(c, 10)) {
         c->job.mode = GPUL__JOB__MODE__ENV;
