@@ -91,7 +91,7 @@ static uint32_t tell_page(struct rendezvous *r, uint32_t first)
     return first + n;
 }
 
-/* Node and rank numbers of this generation; false: the job ended by it. */
+/* Node and rank numbers; false: the job cannot go on, or the step failed. */
 static bool find_places(struct rendezvous *r)
 {
     struct gpul_error err = {0};
@@ -115,7 +115,9 @@ void placing_begin(struct rendezvous *r, const char *why)
 {
     /* A node keeps its ranks over generations. */
     if (r->generation == 0 && !find_places(r)) {
-        ending_begin(r, 0);
+        if (r->outcome.is_decided) {
+            ending_begin(r, 0);
+        }
         return;
     }
     core_enter(r, PHASE_ASSIGNING, GPUL_READY_DEADLINE_MS, "%s", why);

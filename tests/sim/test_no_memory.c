@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One job of two nodes, again and again, each time with another allocation
+ * that fails: the step says so, or does without, and nothing is left behind.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator/rendezvous.h"
+#include "coordinator/text.h"
+#include "proto/limits.h"
+#include "tests/lib/memory.h"
+
+enum { NODES = 2, ALLOCATIONS_MAX = 1000 };
+
+struct play {
+    struct rendezvous *core;
+    int status; /* of the first step that failed */
+    bool is_finished;
+};
+
+static void step(struct play *p, struct rendezvous_event event)
+{
+    struct rendezvous_actions actions;
+    struct gpul_error err = {0};
+    if (p->status != 0) {
+        return;
+    }
+    p->status = rendezvous_step(p->core, &actions, &event, &err);
+    assert_int_equal(p->status, err.status);
+    assert_true(p->status == 0 || actions.count == 0);
+    for (size_t i = 0; i < actions.count; i++) {
+        p->is_finished =
+            p->is_finished || actions.items[i].kind == RENDEZVOUS_FINISH;
+    }
+}
+
+static void say(struct play *p, uint32_t conn, Gpul__Frame *frame)
+{
+    frame->epoch = frame->body_case == GPUL__FRAME__BODY_HELLO ? 0 : 1;
+    frame->generation = frame->epoch;
+    step(p, (struct rendezvous_event){
+                .kind = RENDEZVOUS_PEER_MESSAGE, .conn = conn, .frame = frame});
+}
+
+static void operate(struct play *p, Gpul__Frame *frame)
+{
+    step(p, (struct rendezvous_event){.kind = RENDEZVOUS_OPERATOR_MESSAGE,
+                                      .frame = frame});
+}
+
+static void send_job(struct play *p)
+{
+    char *names = wire_text("n[0-1]");
+    Gpul__SelfTest self_test = GPUL__SELF_TEST__INIT;
+    Gpul__Sweep sweep = GPUL__SWEEP__INIT;
+    Gpul__Command command = GPUL__COMMAND__INIT;
+    Gpul__Environment environment = GPUL__ENVIRONMENT__INIT;
+    Gpul__Job job = GPUL__JOB__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    self_test.level = GPUL__SELF_TEST__LEVEL__QUICK;
+    self_test.listen_deadline_ms = 1000;
+    self_test.run_deadline_ms = 1000;
+    self_test.sweep = &sweep;
+    job.job_id = wire_text("j");
+    job.mode = GPUL__JOB__MODE__RUN;
+    job.node_count = NODES;
+    job.ranks_per_node = 1;
+    job.node_names = &names;
+    job.n_node_names = 1;
+    job.join_timeout_ms = 1000;
+    job.forwards_output = true;
+    job.self_test = &self_test;
+    job.command = &command;
+    job.environment = &environment;
+    frame.body_case = GPUL__FRAME__BODY_JOB;
+    frame.job = &job;
+    operate(p, &frame);
+}
+
+static void join(struct play *p, uint32_t conn)
+{
+    char name[] = {'n', (char)('0' + conn), 0};
+    Gpul__Facts facts = GPUL__FACTS__INIT;
+    Gpul__Hello hello = GPUL__HELLO__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    facts.address = wire_text("10.0.0.1");
+    hello.protocol_min = 1;
+    hello.protocol_max = 1;
+    hello.job_id = wire_text("j");
+    hello.node_name = name;
+    hello.facts = &facts;
+    frame.body_case = GPUL__FRAME__BODY_HELLO;
+    frame.hello = &hello;
+    step(p, (struct rendezvous_event){.kind = RENDEZVOUS_PEER_OPENED,
+                                      .conn = conn,
+                                      .text = "10.9.0.1"});
+    say(p, conn, &frame);
+}
+
+static void get_ready(struct play *p, uint32_t conn)
+{
+    Gpul__Ready ready = GPUL__READY__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    ready.port_base = 20000;
+    frame.body_case = GPUL__FRAME__BODY_READY;
+    frame.ready = &ready;
+    say(p, conn, &frame);
+}
+
+static void listen_(struct play *p, uint32_t conn)
+{
+    Gpul__ProbeListening listening = GPUL__PROBE_LISTENING__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    listening.address = wire_text("10.0.0.2");
+    listening.port = 30000;
+    frame.body_case = GPUL__FRAME__BODY_PROBE_LISTENING;
+    frame.probe_listening = &listening;
+    say(p, conn, &frame);
+}
+
+static void pass(struct play *p, uint32_t conn)
+{
+    Gpul__ProbeRow row = GPUL__PROBE_ROW__INIT;
+    Gpul__ProbeRow *rows = &row;
+    Gpul__ProbeResult result = GPUL__PROBE_RESULT__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    row.bytes = 8;
+    row.count = 2;
+    row.iterations = 1;
+    result.rows = &rows;
+    result.n_rows = 1;
+    frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
+    frame.probe_result = &result;
+    say(p, conn, &frame);
+}
+
+static void end_rank(struct play *p, uint32_t conn)
+{
+    Gpul__Exit one = GPUL__EXIT__INIT;
+    Gpul__Exit *list = &one;
+    Gpul__Exits exits = GPUL__EXITS__INIT;
+    Gpul__Idle idle = GPUL__IDLE__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    char *unclean = wire_text("4711 python");
+    one.rank = conn;
+    one.code = 3;
+    exits.exits = &list;
+    exits.n_exits = 1;
+    idle.unclean = &unclean;
+    idle.n_unclean = 1;
+    frame.body_case = GPUL__FRAME__BODY_EXITS;
+    frame.exits = &exits;
+    say(p, conn, &frame);
+    frame.body_case = GPUL__FRAME__BODY_IDLE;
+    frame.idle = &idle;
+    say(p, conn, &frame);
+}
+
+static void leave(struct play *p, uint32_t conn)
+{
+    step(p, (struct rendezvous_event){.kind = RENDEZVOUS_PEER_CLOSED,
+                                      .conn = conn});
+}
+
+/* The whole job; returns what the first step that failed gave. */
+static int play(size_t fail_at)
+{
+    typedef void (*act_fn)(struct play *, uint32_t);
+    static const act_fn acts[] = {join, get_ready, listen_,
+                                  pass, end_rank,  leave};
+    struct play p = {0};
+    struct rendezvous_config config = {
+        .epoch = 1, .seed = 7, .version = "0.1.0"};
+    memory_watch();
+    memory_fail_at(fail_at);
+    int rc = rendezvous_create(&p.core, &config, 0, NULL);
+    if (rc == 0) {
+        send_job(&p);
+        for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+            acts[i](&p, 0);
+            acts[i](&p, 1);
+        }
+        rc = p.status;
+        assert_true(p.is_finished == (rc == 0));
+    }
+    rendezvous_destroy(p.core);
+    assert_int_equal(memory_held(), 0);
+    return rc;
+}
+
+/* Each allocation of the job fails once. Those that only cost a detail of the
+ * report are done without; every other one is told. */
+static void test_each_allocation(void **state)
+{
+    (void)state;
+    size_t told = 0;
+    size_t done_without = 0;
+    assert_int_equal(play(0), 0);
+    size_t n = 1;
+    for (; n < ALLOCATIONS_MAX; n++) {
+        int rc = play(n);
+        assert_true(rc == 0 || rc == GPUL_ENOMEM);
+        told += rc != 0;
+        done_without += rc == 0;
+    }
+    /* The job has far fewer allocations than were tried: the rest passed. */
+    assert_in_range(told, 20, 200);
+    assert_true(done_without > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_allocation)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

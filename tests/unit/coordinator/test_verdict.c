@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/verdict.h"
+
+static Gpul__ProbeRow row;
+static Gpul__ProbeRow *rows[] = {&row, &row};
+
+static Gpul__ProbeResult result_of(uint64_t min_ns, uint64_t median_ns,
+                                   uint64_t max_ns)
+{
+    Gpul__ProbeResult result = GPUL__PROBE_RESULT__INIT;
+    gpul__probe_row__init(&row);
+    row.bytes = 1000000;
+    row.count = 250000;
+    row.iterations = 20;
+    row.min_ns = min_ns;
+    row.median_ns = median_ns;
+    row.max_ns = max_ns;
+    result.rows = rows;
+    result.n_rows = 1;
+    return result;
+}
+
+/* Each time is the slowest node's, whichever that is for it; the bandwidths
+ * follow nccl-tests: 1e6 B in 500,000 ns are 2 GB/s, times 2*3/4. */
+static void test_slowest(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct text why;
+    verdict_init(&v);
+    Gpul__ProbeResult a = result_of(400000, 500000, 600000);
+    assert_int_equal(verdict_add(&v, &why, "a", &a), VERDICT_GOOD);
+    Gpul__ProbeResult b = result_of(450000, 480000, 900000);
+    assert_int_equal(verdict_add(&v, &why, "b", &b), VERDICT_GOOD);
+    verdict_finish(&v, 4);
+    assert_int_equal(v.row_count, 1);
+    assert_int_equal(v.rows[0].bytes, 1000000);
+    assert_int_equal(v.rows[0].min_ns, 450000);
+    assert_int_equal(v.rows[0].median_ns, 500000);
+    assert_int_equal(v.rows[0].max_ns, 900000);
+    assert_true(v.rows[0].algbw_gbps == 2.0);
+    assert_true(v.rows[0].busbw_gbps == 3.0);
+}
+
+/* A measured time of 0 gives no bandwidth rather than an infinite one. */
+static void test_no_time(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct text why;
+    verdict_init(&v);
+    Gpul__ProbeResult a = result_of(0, 0, 0);
+    assert_int_equal(verdict_add(&v, &why, "a", &a), VERDICT_GOOD);
+    verdict_finish(&v, 2);
+    assert_true(v.rows[0].algbw_gbps == 0 && v.rows[0].busbw_gbps == 0);
+}
+
+/* Wrong data weighs more than an error, also when only a row tells it. */
+static void test_wrong_data(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct text why;
+    verdict_init(&v);
+    Gpul__ProbeResult a = result_of(1, 1, 1);
+    a.error = wire_text("and then it broke");
+    a.wrong_elements = 2;
+    a.first_wrong_offset = 17;
+    a.first_wrong_bytes = 64;
+    assert_int_equal(verdict_add(&v, &why, "node3", &a), VERDICT_WRONG_DATA);
+    assert_string_equal(
+        why.bytes,
+        "self-test: wrong data on node node3: element 17 of an all-reduce of "
+        "64 bytes has the wrong sum (2 wrong elements in all); do not train "
+        "on this node before its memory and network have been checked");
+    a = result_of(1, 1, 1);
+    row.wrong_elements = 1;
+    assert_int_equal(verdict_add(&v, &why, "node3", &a), VERDICT_WRONG_DATA);
+}
+
+/* An error names the node and the phase; without one it never began. */
+static void test_error(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct text why;
+    verdict_init(&v);
+    Gpul__ProbeResult a = result_of(1, 1, 1);
+    a.error = wire_text("no route");
+    assert_int_equal(verdict_add(&v, &why, "b", &a), VERDICT_ERROR);
+    assert_string_equal(why.bytes,
+                        "self-test: node b failed in phase init: no route");
+}
+
+/* Nodes that measured different things cannot be compared. */
+static void test_other_rows(void **state)
+{
+    (void)state;
+    static const char expected[] =
+        "self-test: node b measured other message sizes than the other nodes; "
+        "is its gpulaunch-worker the same?";
+    struct verdict v;
+    struct text why;
+    verdict_init(&v);
+    Gpul__ProbeResult a = result_of(1, 1, 1);
+    assert_int_equal(verdict_add(&v, &why, "a", &a), VERDICT_GOOD);
+    a.n_rows = 2;
+    assert_int_equal(verdict_add(&v, &why, "b", &a), VERDICT_ERROR);
+    assert_string_equal(why.bytes, expected);
+    a.n_rows = 0;
+    assert_int_equal(verdict_add(&v, &why, "b", &a), VERDICT_ERROR);
+    a.n_rows = 1;
+    row.bytes = 8;
+    assert_int_equal(verdict_add(&v, &why, "b", &a), VERDICT_ERROR);
+    assert_string_equal(why.bytes, expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slowest),    cmocka_unit_test(test_no_time),
+        cmocka_unit_test(test_wrong_data), cmocka_unit_test(test_error),
+        cmocka_unit_test(test_other_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
