@@ -26,7 +26,8 @@ static int write_all(int fd, const void *bytes, size_t n)
     return 0;
 }
 
-/* Something that exists and is no regular file; directories are refused. */
+/* Something that exists and is no regular file, or /dev/stdout whatever it
+ * stands for; directories are refused. */
 static int is_special(bool *special, const char *path, struct gpul_error *err)
 {
     struct stat st;
@@ -36,13 +37,13 @@ static int is_special(bool *special, const char *path, struct gpul_error *err)
     if (S_ISDIR(st.st_mode))
         return gpul_fail(err, GPUL_EINVAL, "%s is a directory; name a file",
                          path);
-    *special = !S_ISREG(st.st_mode);
+    *special = !S_ISREG(st.st_mode) || strncmp(path, "/dev/", 5) == 0;
     return 0;
 }
 
 static int open_special(const char *path, struct gpul_error *err)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return gpul_fail_errno(err, errno, "cannot write %s", path);
     return fd;
