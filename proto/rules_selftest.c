@@ -108,6 +108,7 @@ static const struct gpul_field_rule probe_facts_fields[] = {
     SENTENCE("error"),
     FLAG("is_simulated"),
     LIST("settings", LINE, 0, GPUL_SETTINGS_MAX, 1, GPUL_FINDING_BYTES_MAX),
+    FLAG("has_scalable_init"),
 };
 SHARED_BODY(probe_facts, NULL);
 

@@ -264,6 +264,7 @@ static Gpul__ProbeFacts probe_facts = {
     .is_simulated = 1,
     .n_settings = COUNT(setting_list),
     .settings = setting_list,
+    .has_scalable_init = 1,
 };
 static Gpul__SelfTest gpu_self_test = {
     BASE(self_test),
