@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/gpu_facts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "worker/gpu_cuda.h"
+#include "worker/gpu_nvml.h"
+#include "worker/gpu_visible.h"
+#include "worker/library_find.h"
+
+/* Names of files and, for the wheels of Python, their folder. */
+struct place {
+    const char *const *names;
+    const char *wheel;
+};
+
+static const struct place nccl_places[] = {
+    [GPU_NVIDIA] = {(const char *const[]){"libnccl.so.2", NULL},
+                    "nvidia/nccl/lib"},
+    [GPU_AMD] = {(const char *const[]){"librccl.so.1", "librccl.so", NULL},
+                 "torch/lib"},
+};
+static const struct place cuda_places[] = {
+    [GPU_NVIDIA] = {(const char *const[]){"libcuda.so.1", NULL}, NULL},
+    [GPU_AMD] = {(const char *const[]){"libamdhip64.so.7", "libamdhip64.so.6",
+                                       "libamdhip64.so.5", "libamdhip64.so",
+                                       NULL},
+                 NULL},
+};
+static const struct place nvml_place = {
+    (const char *const[]){"libnvidia-ml.so.1", NULL}, NULL};
+
+/* ---- the libraries ------------------------------------------------------ */
+
+/* Returns 0 also where the library cannot be used: lib->error says why. */
+static int open_library(struct gpu_library *lib, void *api,
+                        const struct library_table *table,
+                        const struct place *place, const char *chosen,
+                        const struct gpu_facts_request *in,
+                        struct gpul_error *err)
+{
+    const struct library_search search = {
+        .names = place->names,
+        .wheel = place->wheel,
+        .chosen = chosen,
+        .environment = in->environment,
+    };
+    struct library_candidates candidates;
+    *lib = (struct gpu_library){0};
+    int rc = library_find(&candidates, &search, in->command, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct gpul_error reason = {0};
+    if (library_open(&lib->file, api, table,
+                     (const char *const *)candidates.paths, candidates.count,
+                     &reason) != 0) {
+        snprintf(lib->error, sizeof(lib->error), "%s", reason.text);
+    }
+    library_candidates_release(&candidates);
+    return 0;
+}
+
+static int open_nccl(struct gpu_facts *f, const struct gpu_facts_request *in,
+                     struct gpul_error *err)
+{
+    struct gpu_library *lib = &f->nccl;
+    int version = 0;
+    int rc = open_library(lib, &f->nccl_api, gpu_symbols_nccl(f->maker),
+                          &nccl_places[f->maker], in->nccl_path, in, err);
+    if (rc != 0 || lib->error[0] != 0 ||
+        f->nccl_api.get_version(&version) != NCCL_SUCCESS || version <= 0) {
+        return rc;
+    }
+    lib->version_code = (uint32_t)version;
+    /* Two digits for the minor number since 2.9. */
+    int major = version >= 10000 ? version / 10000 : version / 1000;
+    snprintf(lib->version, sizeof(lib->version), "%d.%d.%d", major,
+             version / 100 % (version >= 10000 ? 100 : 10), version % 100);
+    return 0;
+}
+
+static void read_cuda_version(struct gpu_facts *f)
+{
+    struct gpu_library *lib = &f->cuda;
+    int version = 0;
+    if (f->cuda_api.driver_get_version(&version) != CUDA_RESULT_SUCCESS ||
+        version <= 0) {
+        return;
+    }
+    lib->version_code = (uint32_t)version;
+    if (f->maker == GPU_AMD) { /* 6.0.32830 is 60032830 */
+        snprintf(lib->version, sizeof(lib->version), "%d.%d.%d",
+                 version / 10000000, version / 100000 % 100, version % 100000);
+    } else { /* 13.0 is 13000 */
+        snprintf(lib->version, sizeof(lib->version), "%d.%d", version / 1000,
+                 version % 1000 / 10);
+    }
+}
+
+static void start_cuda(struct gpu_facts *f)
+{
+    struct gpu_library *lib = &f->cuda;
+    const char *title = gpu_symbols_cuda(f->maker)->title;
+    int result = f->cuda_api.init(0);
+    if (result == CUDA_RESULT_STUB_LIBRARY ||
+        (result != CUDA_RESULT_SUCCESS && library_is_stub(lib->file.path))) {
+        snprintf(lib->error, sizeof(lib->error),
+                 "%s: %.300s is only a stub for linking, not a driver; take "
+                 "its folder out of LD_LIBRARY_PATH and install the driver",
+                 title, lib->file.path);
+    } else if (result != CUDA_RESULT_SUCCESS) {
+        char text[GPUL_ERROR_TEXT_BYTES / 2];
+        gpu_cuda_error(text, sizeof(text), &f->cuda_api, result);
+        snprintf(lib->error, sizeof(lib->error), "%s: %s", title, text);
+    } else {
+        read_cuda_version(f);
+    }
+}
+
+static int open_cuda(struct gpu_facts *f, const struct gpu_facts_request *in,
+                     struct gpul_error *err)
+{
+    int rc = open_library(&f->cuda, &f->cuda_api, gpu_symbols_cuda(f->maker),
+                          &cuda_places[f->maker], NULL, in, err);
+    if (rc == 0 && f->cuda.error[0] == 0) {
+        start_cuda(f);
+    }
+    return rc;
+}
+
+static void start_nvml(struct gpu_facts *f)
+{
+    struct gpu_library *lib = &f->nvml;
+    int result = f->nvml_api.init();
+    if (result != NVML_RESULT_SUCCESS) {
+        snprintf(lib->error, sizeof(lib->error), "NVML: %.300s",
+                 f->nvml_api.error_string(result));
+        return;
+    }
+    if (f->nvml_api.system_get_nvml_version(
+            lib->version, sizeof(lib->version)) != NVML_RESULT_SUCCESS) {
+        lib->version[0] = 0;
+    }
+    if (f->nvml_api.system_get_driver_version(f->driver_version,
+                                              sizeof(f->driver_version)) !=
+        NVML_RESULT_SUCCESS) {
+        f->driver_version[0] = 0;
+    }
+}
+
+static int open_nvml(struct gpu_facts *f, const struct gpu_facts_request *in,
+                     struct gpul_error *err)
+{
+    int rc = open_library(&f->nvml, &f->nvml_api, gpu_symbols_nvml(),
+                          &nvml_place, NULL, in, err);
+    if (rc == 0 && f->nvml.error[0] == 0) {
+        start_nvml(f);
+    }
+    return rc;
+}
+
+/* AMD's only where NVIDIA's does not exist: then its absence is the fact. */
+static int choose_maker(struct gpu_facts *f, const struct gpu_facts_request *in,
+                        struct gpul_error *err)
+{
+    f->maker = GPU_NVIDIA;
+    int rc = open_cuda(f, in, err);
+    if (rc != 0 || f->cuda.file.handle != NULL) {
+        return rc;
+    }
+    const struct gpu_library nvidia = f->cuda;
+    f->maker = GPU_AMD;
+    rc = open_cuda(f, in, err);
+    if (rc == 0 && f->cuda.file.handle == NULL) {
+        f->maker = GPU_NVIDIA;
+        f->cuda = nvidia;
+    }
+    return rc;
+}
+
+/* ---- the devices -------------------------------------------------------- */
+
+static const char *visible_devices(const struct gpu_facts_request *in)
+{
+    static const char name[] = "CUDA_VISIBLE_DEVICES=";
+    for (size_t i = 0; in->environment != NULL && in->environment[i]; i++) {
+        if (strncmp(in->environment[i], name, strlen(name)) == 0) {
+            return in->environment[i] + strlen(name);
+        }
+    }
+    return NULL;
+}
+
+/* Keep what the ranks will see. */
+static void choose_visible(struct gpu_facts *f, const char *visible)
+{
+    struct gpu_device all[GPU_DEVICES_MAX];
+    struct gpu_choice choice;
+    size_t gpus = f->device_count;
+    memcpy(all, f->devices, sizeof(all));
+    gpu_visible_choose(&choice, all, gpus, visible);
+    for (size_t i = 0; i < choice.count; i++) {
+        f->devices[i] = all[choice.picks[i]];
+    }
+    f->device_count = choice.count;
+    memcpy(f->refused, choice.refused, sizeof(f->refused));
+    if (choice.count == 0 && gpus > 0) {
+        snprintf(f->error, sizeof(f->error),
+                 "CUDA_VISIBLE_DEVICES=%.200s leaves none of %zu GPUs",
+                 visible != NULL ? visible : "", gpus);
+    }
+}
+
+static void read_devices(struct gpu_facts *f,
+                         const struct gpu_facts_request *in)
+{
+    struct gpul_error reason = {0};
+    int rc = GPUL_ENOTFOUND;
+    if (f->nvml.file.handle != NULL && f->nvml.error[0] == 0) {
+        rc = gpu_nvml_read(f->devices, &f->device_count, &f->nvml_api, &reason);
+        if (rc == 0) {
+            choose_visible(f, visible_devices(in));
+        }
+    }
+    /* The driver has applied CUDA_VISIBLE_DEVICES by itself. */
+    if (rc != 0 && f->cuda.error[0] == 0) {
+        rc = gpu_cuda_read(f->devices, &f->device_count, &f->cuda_api, f->maker,
+                           &reason);
+    }
+    if (f->device_count > 0 || f->error[0] != 0) {
+        return;
+    }
+    if (f->cuda.error[0] != 0) {
+        snprintf(f->error, sizeof(f->error), "%s", f->cuda.error);
+    } else {
+        snprintf(f->error, sizeof(f->error), "%s",
+                 rc != 0 ? reason.text : "the driver sees no GPU");
+    }
+}
+
+int gpu_facts_read(struct gpu_facts *out, const struct gpu_facts_request *in,
+                   struct gpul_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    int rc = choose_maker(out, in, err);
+    if (rc == 0) {
+        rc = open_nccl(out, in, err);
+    }
+    if (rc == 0 && out->maker == GPU_NVIDIA) {
+        rc = open_nvml(out, in, err);
+    }
+    if (rc != 0) {
+        gpu_facts_release(out);
+        return rc;
+    }
+    read_devices(out, in);
+    return 0;
+}
+
+bool gpu_facts_are_simulated(const struct gpu_facts *facts)
+{
+    return facts->nccl.file.is_simulated || facts->cuda.file.is_simulated ||
+           facts->nvml.file.is_simulated;
+}
+
+void gpu_facts_release(struct gpu_facts *facts)
+{
+    if (facts->nvml.file.handle != NULL) {
+        if (facts->nvml.error[0] == 0) {
+            facts->nvml_api.shutdown();
+        }
+        library_close(&facts->nvml.file);
+    }
+    memset(facts, 0, sizeof(*facts));
+}
