@@ -374,8 +374,13 @@ static int init_handles(struct server *s, const struct server_config *config,
         return gpul_fail(err, GPUL_ESYS, "descriptor %d cannot listen: %s",
                          config->listen_fd, uv_strerror(rc));
     }
-    return gpul_transport_open(&s->front_end, &s->loop, config->operator_fd,
-                               GPUL_PEER_OPERATOR, &operator_handlers, s, err);
+    rc = gpul_transport_open(&s->front_end, &s->loop, config->operator_fd,
+                             GPUL_PEER_OPERATOR, &operator_handlers, s, err);
+    if (rc == 0) {
+        gpul_transport_set_queue_max(s->front_end,
+                                     GPUL_FRONT_END_QUEUE_BYTES_MAX);
+    }
+    return rc;
 }
 
 static int init_loop(uv_loop_t *loop, struct gpul_error *err)

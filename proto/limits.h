@@ -50,6 +50,9 @@
 /* A peer that lets this much pile up is too slow and is dropped. Larger
  * than a Job, a roster and a window together. */
 #define GPUL_SEND_QUEUE_BYTES_MAX (8u << 20)
+/* A front end whose terminal is paused does not read: then the windows of
+ * all nodes may wait for it, and it is not too slow. */
+#define GPUL_FRONT_END_QUEUE_BYTES_MAX (1u << 30)
 
 /* Largest run of bytes that a connection reads at once. */
 #define GPUL_READ_BYTES_MAX (64u << 10)

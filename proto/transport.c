@@ -45,6 +45,7 @@ struct gpul_transport {
     const struct gpul_transport_handlers *handlers; /* NULL: never opened */
     void *arg;
     struct gpul_error why;
+    size_t queue_bytes_max;
     unsigned open_handles; /* freed when the last is closed */
     bool has_why;
     bool is_flushing; /* the owner has closed; only on_closed will come */
@@ -199,6 +200,7 @@ static struct gpul_transport *create(uv_loop_t *loop, bool is_pipe,
     t->handle.data = t;
     t->open_handles = 1;
     t->arg = arg;
+    t->queue_bytes_max = GPUL_SEND_QUEUE_BYTES_MAX;
     gpul_deframer_init(&t->deframer, from);
     return t;
 }
@@ -316,6 +318,11 @@ void gpul_transport_set_arg(struct gpul_transport *t, void *arg)
     t->arg = arg;
 }
 
+void gpul_transport_set_queue_max(struct gpul_transport *t, size_t bytes_max)
+{
+    t->queue_bytes_max = bytes_max;
+}
+
 void gpul_transport_allow(struct gpul_transport *t, uint64_t message_mask)
 {
     t->deframer.allowed = message_mask;
@@ -350,8 +357,7 @@ static int queue(struct gpul_transport *t, const uint8_t *bytes, size_t n,
 {
     struct gpul_error why;
     size_t queued = gpul_transport_queued_bytes(t);
-    if (n > GPUL_SEND_QUEUE_BYTES_MAX ||
-        queued > GPUL_SEND_QUEUE_BYTES_MAX - n) {
+    if (n > t->queue_bytes_max || queued > t->queue_bytes_max - n) {
         gpul_fail(&why, GPUL_ELIMIT,
                   "the peer reads too slowly: %zu bytes wait for it", queued);
         fail(t, &why);

@@ -58,8 +58,12 @@ void gpul_transport_set_arg(struct gpul_transport *t, void *arg);
 /* Narrow or widen what the peer may send from now on. */
 void gpul_transport_allow(struct gpul_transport *t, uint64_t message_mask);
 
+/* Another bound on what may wait for the peer than GPUL_SEND_QUEUE_BYTES_MAX,
+ * for an owner that bounds what it sends by other means (credit). */
+void gpul_transport_set_queue_max(struct gpul_transport *t, size_t bytes_max);
+
 /* Queue one frame; before a dialled connection stands, it waits for it. Over
- * GPUL_SEND_QUEUE_BYTES_MAX the peer counts as too slow: the transport closes
+ * the bound of the queue the peer counts as too slow: the transport closes
  * with that reason and GPUL_ELIMIT is returned. GPUL_ECLOSED: it is closed, or
  * the peer has gone; what the peer sent before is still delivered, then
  * on_closed. GPUL_EINVAL, or GPUL_ELIMIT of gpul_message_encode: nothing was

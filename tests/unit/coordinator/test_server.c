@@ -152,9 +152,11 @@ static int dial(const struct fixture *f)
     return fd;
 }
 
-static void send_job(int fd, uint32_t join_timeout_ms)
+static void send_job(int fd, uint32_t node_count, uint32_t join_timeout_ms)
 {
-    char *name = wire_text("node0");
+    char expression[32];
+    char *name = expression;
+    snprintf(expression, sizeof(expression), "node[0-%u]", node_count - 1);
     ProtobufCBinaryData argument = {.len = 4, .data = (uint8_t *)name};
     Gpul__SelfTest self_test = GPUL__SELF_TEST__INIT;
     Gpul__Sweep sweep = GPUL__SWEEP__INIT;
@@ -166,7 +168,7 @@ static void send_job(int fd, uint32_t join_timeout_ms)
     command.n_arguments = 1;
     job.job_id = wire_text("job");
     job.mode = GPUL__JOB__MODE__RUN;
-    job.node_count = 1;
+    job.node_count = node_count;
     job.ranks_per_node = 1;
     job.node_names = &name;
     job.n_node_names = 1;
@@ -181,8 +183,10 @@ static void send_job(int fd, uint32_t join_timeout_ms)
     send_frame(fd, &frame);
 }
 
-static void send_hello(int fd)
+static void send_hello(int fd, int node)
 {
+    char name[16];
+    snprintf(name, sizeof(name), "node%d", node);
     Gpul__Facts facts = GPUL__FACTS__INIT;
     Gpul__Hello hello = GPUL__HELLO__INIT;
     facts.hostname = wire_text("host");
@@ -192,7 +196,7 @@ static void send_hello(int fd)
     hello.protocol_min = GPUL_PROTOCOL_MIN;
     hello.protocol_max = GPUL_PROTOCOL;
     hello.job_id = wire_text("job");
-    hello.node_name = wire_text("node0");
+    hello.node_name = name;
     hello.facts = &facts;
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_HELLO;
@@ -218,13 +222,14 @@ static void send_ready(int fd)
     send_frame(fd, &frame);
 }
 
-static void send_exit(int fd, uint32_t code)
+static void send_exit(int fd, int rank, uint32_t code)
 {
     Gpul__Exit one = GPUL__EXIT__INIT;
     Gpul__Exit *list = &one;
     Gpul__Exits exits = GPUL__EXITS__INIT;
     Gpul__Idle idle = GPUL__IDLE__INIT;
     Gpul__Frame frame = member_frame();
+    one.rank = (uint32_t)rank;
     one.code = code;
     exits.exits = &list;
     exits.n_exits = 1;
@@ -254,17 +259,72 @@ static void test_one_rank(void **state)
     start(&f);
     reader_init(&front_end, f.front_end, GPUL_PEER_DESK);
     reader_init(&node, dial(&f), GPUL_PEER_COORDINATOR);
-    send_hello(node.fd); /* before the job: it waits in the backlog */
-    send_job(f.front_end, 60000);
+    send_hello(node.fd, 0); /* before the job: it waits in the backlog */
+    send_job(f.front_end, 1, 60000);
     gpul_message_release(reader_expect(&node, GPUL__FRAME__BODY_ASSIGN));
     send_ready(node.fd);
     gpul_message_release(reader_expect(&node, GPUL__FRAME__BODY_LAUNCH));
-    send_exit(node.fd, 7);
+    send_exit(node.fd, 0, 7);
     expect_end(&front_end, 7);
     gpul_message_release(reader_expect(&node, GPUL__FRAME__BODY_FINISH));
     reader_release(&node);
     assert_int_equal(reap(&f), 7);
     assert_null(reader_next(&front_end));
+    reader_release(&front_end);
+}
+
+static void send_output(int fd, int rank, size_t bytes)
+{
+    static uint8_t data[GPUL_OUTPUT_BYTES_MAX];
+    Gpul__Output output = GPUL__OUTPUT__INIT;
+    Gpul__Frame frame = member_frame();
+    output.rank = (uint32_t)rank;
+    output.stream = GPUL__OUTPUT__STREAM__STDOUT;
+    output.data.data = data;
+    output.data.len = sizeof(data);
+    frame.body_case = GPUL__FRAME__BODY_OUTPUT;
+    frame.output = &output;
+    for (size_t sent = 0; sent < bytes; sent += sizeof(data)) {
+        send_frame(fd, &frame);
+    }
+}
+
+static void expect_one(struct reader *r, unsigned body_case)
+{
+    gpul_message_release(reader_expect(r, body_case));
+}
+
+/* The front end's channel holds the windows of all nodes: a terminal that is
+ * paused does not end the job. */
+static void test_paused_front_end(void **state)
+{
+    (void)state;
+    enum { NODES = 12, WINDOW_BYTES = GPUL_OUTPUT_WINDOW_BYTES_MAX };
+    struct fixture f;
+    struct reader front_end;
+    struct reader nodes[NODES];
+    start(&f);
+    reader_init(&front_end, f.front_end, GPUL_PEER_DESK);
+    send_job(f.front_end, NODES, 60000);
+    for (int i = 0; i < NODES; i++) {
+        reader_init(&nodes[i], dial(&f), GPUL_PEER_COORDINATOR);
+        send_hello(nodes[i].fd, i);
+    }
+    for (int i = 0; i < NODES; i++) {
+        expect_one(&nodes[i], GPUL__FRAME__BODY_ASSIGN);
+        send_ready(nodes[i].fd);
+    }
+    for (int i = 0; i < NODES; i++) {
+        expect_one(&nodes[i], GPUL__FRAME__BODY_LAUNCH);
+        send_output(nodes[i].fd, i, WINDOW_BYTES);
+        send_exit(nodes[i].fd, i, 0);
+    }
+    for (int i = 0; i < NODES; i++) {
+        expect_one(&nodes[i], GPUL__FRAME__BODY_FINISH);
+        reader_release(&nodes[i]);
+    }
+    expect_end(&front_end, 0);
+    assert_int_equal(reap(&f), 0);
     reader_release(&front_end);
 }
 
@@ -276,7 +336,7 @@ static void test_join_timeout(void **state)
     struct reader front_end;
     start(&f);
     reader_init(&front_end, f.front_end, GPUL_PEER_DESK);
-    send_job(f.front_end, 50);
+    send_job(f.front_end, 1, 50);
     expect_end(&front_end, 40);
     assert_int_equal(reap(&f), 40);
     reader_release(&front_end);
@@ -290,7 +350,7 @@ static void test_nonsense(void **state)
     struct reader front_end;
     start(&f);
     reader_init(&front_end, f.front_end, GPUL_PEER_DESK);
-    send_job(f.front_end, 300);
+    send_job(f.front_end, 1, 300);
     int fd = dial(&f);
     assert_int_equal(send(fd, "GET / HTTP/1.1\r\n", 16, MSG_NOSIGNAL), 16);
     struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -309,7 +369,7 @@ static void test_front_end_gone(void **state)
     (void)state;
     struct fixture f;
     start(&f);
-    send_job(f.front_end, 60000);
+    send_job(f.front_end, 1, 60000);
     close(f.front_end);
     assert_int_equal(reap(&f), 128 + SIGTERM);
 }
@@ -318,6 +378,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_rank),
+        cmocka_unit_test(test_paused_front_end),
         cmocka_unit_test(test_join_timeout),
         cmocka_unit_test(test_nonsense),
         cmocka_unit_test(test_front_end_gone),
