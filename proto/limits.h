@@ -23,8 +23,8 @@
 /* 64 devices, each with all its findings in full. */
 #define GPUL_PROBE_FACTS_BYTES_MAX (256u << 10)
 #define GPUL_NOTE_BYTES_MAX (2u << 10)
-/* What a probe is started with: numbers and the path of a library. */
-#define GPUL_PROBE_BEGIN_BYTES_MAX (8u << 10)
+/* What a probe is started with: numbers and the paths of two files. */
+#define GPUL_PROBE_BEGIN_BYTES_MAX (16u << 10)
 /* One page of members, each with its names, stays below this. */
 #define GPUL_EVENT_BYTES_MAX (128u << 10)
 /* GPUL_EXITS_MAX exits, each with a full text and path, stay below this. */

@@ -123,6 +123,8 @@ static const struct gpul_field_rule probe_begin_fields[] = {
     NUMBER("abort_deadline_ms", 1, UINT32_MAX),
     NODE_COUNT("node_count"),
     NUMBER("ranks_per_node", 0, GPUL_DEVICES_MAX),
+    STRING("interface", NAME, 0, GPUL_INTERFACE_BYTES_MAX),
+    PATH("debug_file"),
 };
 SHARED_BODY(probe_begin, gpul_check_probe_begin);
 

@@ -276,10 +276,19 @@ static Gpul__SelfTest gpu_self_test = {
     .sweep = &sweep,
 };
 static Gpul__ProbeBegin probe_begin = {
-    BASE(probe_begin),   .first_rank = 8,     .rank_count = 8,
-    .world_size = 32,    .id_count = 1,       .self_test = &gpu_self_test,
-    .device_uuid = uuid, .device_index = 1,   .abort_deadline_ms = 10000,
-    .node_count = 4,     .ranks_per_node = 8,
+    BASE(probe_begin),
+    .first_rank = 8,
+    .rank_count = 8,
+    .world_size = 32,
+    .id_count = 1,
+    .self_test = &gpu_self_test,
+    .device_uuid = uuid,
+    .device_index = 1,
+    .abort_deadline_ms = 10000,
+    .node_count = 4,
+    .ranks_per_node = 8,
+    .interface = interface_name,
+    .debug_file = library_path,
 };
 static uint8_t unique_id[GPUL_UNIQUE_ID_BYTES] = {0xca, 0xfe, [127] = 1};
 static Gpul__ProbeId probe_id = {
