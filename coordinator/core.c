@@ -2,7 +2,6 @@
 #include "coordinator/core.h"
 
 #include <assert.h>
-#include <string.h>
 
 static uint64_t deadline_after(uint64_t now_ms, uint64_t bound_ms)
 {

@@ -3,7 +3,6 @@
  * Who gets in: a Hello is judged against the job, in a fixed order, and the
  * first rule it breaks is the reason it is refused for.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "coordinator/core.h"

@@ -2,7 +2,6 @@
 #include "coordinator/job.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static uint64_t window_bytes(uint32_t node_count)
 {

@@ -4,7 +4,6 @@
  */
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/units.h"
 #include "coordinator/core.h"

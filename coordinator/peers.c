@@ -4,7 +4,6 @@
  * one deadline: the Hello's, later the lease that every message renews.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "coordinator/core.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Happy path: the operator's Job arrives -> the rendezvous says LISTEN ->
- * connections are accepted, each gets the lowest free number -> messages and
- * ticks are stepped through -> FINISH -> everything is closed after its last
+ * connections are accepted, each gets a free number -> messages and ticks are
+ * stepped through -> FINISH -> everything is closed after its last
  * bytes were written -> the loop has nothing left and ends.
  *
  * Failure modes: a peer that breaks the protocol, is too slow or goes away

@@ -112,7 +112,7 @@ static void get_ready(struct play *p, uint32_t conn)
     say(p, conn, &frame);
 }
 
-static void listen_(struct play *p, uint32_t conn)
+static void start_listening(struct play *p, uint32_t conn)
 {
     Gpul__ProbeListening listening = GPUL__PROBE_LISTENING__INIT;
     Gpul__Frame frame = GPUL__FRAME__INIT;
@@ -171,7 +171,7 @@ static void leave(struct play *p, uint32_t conn)
 static int play(size_t fail_at)
 {
     typedef void (*act_fn)(struct play *, uint32_t);
-    static const act_fn acts[] = {join, get_ready, listen_,
+    static const act_fn acts[] = {join, get_ready, start_listening,
                                   pass, end_rank,  leave};
     struct play p = {0};
     struct rendezvous_config config = {

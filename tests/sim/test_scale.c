@@ -198,7 +198,7 @@ static void get_ready(struct crowd *c, uint32_t node)
     say(c, node, &frame);
 }
 
-static void listen_(struct crowd *c, uint32_t node)
+static void start_listening(struct crowd *c, uint32_t node)
 {
     Gpul__ProbeListening listening = GPUL__PROBE_LISTENING__INIT;
     Gpul__Frame frame = GPUL__FRAME__INIT;
@@ -326,7 +326,7 @@ static void run_crowd(uint32_t node_count, uint32_t ranks_per_node)
     send_job(&c);
     everybody(&c, join);
     everybody(&c, get_ready);
-    everybody(&c, listen_);
+    everybody(&c, start_listening);
     everybody(&c, pass);
     rendezvous_check(c.core);
     everybody(&c, end_ranks);
