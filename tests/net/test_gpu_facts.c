@@ -96,6 +96,78 @@ static void test_stub(void **state)
     release(facts);
 }
 
+/* Where NVIDIA's driver does not exist and AMD's does, the libraries are
+ * AMD's, filled into the same tables. */
+static void test_hip(void **state)
+{
+    (void)state;
+    if (has_driver()) {
+        print_message("skipped: this machine has a GPU driver\n");
+        skip();
+    }
+    const char *const environment[] = {"LD_LIBRARY_PATH=" GPUL_TEST_HIP_FOLDER,
+                                       NULL};
+    const struct gpu_facts_request request = {.nccl_path = GPUL_TEST_PART,
+                                              .environment = environment};
+    struct gpu_facts *facts = read_facts(&request);
+    assert_int_equal(facts->maker, GPU_AMD);
+    assert_string_equal(facts->error, "HIP: error 100");
+    assert_non_null(facts->cuda_api.device_get_uuid);
+    assert_null(facts->cuda_api.device_get_uuid_v2);
+    assert_memory_equal(facts->nccl.error, "RCCL: ", strlen("RCCL: "));
+    assert_string_equal(facts->nvml.error, ""); /* not looked for */
+    release(facts);
+}
+
+/* NVML tells the devices that the ranks will see, and the driver's version,
+ * even where the CUDA library cannot be used: that is told beside it. */
+static void test_nvml(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *visible;
+        size_t count;
+        const char *first;
+        const char *refused;
+        const char *error;
+    } cases[] = {
+        {"OTHER=", 2, "GPU-0", "", ""},
+        {"CUDA_VISIBLE_DEVICES=1", 1, "GPU-1", "", ""},
+        {"CUDA_VISIBLE_DEVICES=GPU-1,0", 2, "GPU-1", "", ""},
+        {"CUDA_VISIBLE_DEVICES=0,5", 1, "GPU-0", "5", ""},
+        {"CUDA_VISIBLE_DEVICES=", 0, NULL, "",
+         "CUDA_VISIBLE_DEVICES= leaves none of 2 GPUs"},
+        {"CUDA_VISIBLE_DEVICES=7", 0, NULL, "7",
+         "CUDA_VISIBLE_DEVICES=7 leaves none of 2 GPUs"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *const environment[] = {
+            cases[i].visible,
+            "LD_LIBRARY_PATH=" GPUL_TEST_NVML_FOLDER ":" GPUL_TEST_STUB_FOLDER,
+            NULL};
+        const struct gpu_facts_request request = {.nccl_path = GPUL_TEST_PART,
+                                                  .environment = environment};
+        struct gpu_facts *facts = read_facts(&request);
+        assert_int_equal(facts->device_count, cases[i].count);
+        if (cases[i].count > 0) {
+            assert_string_equal(facts->devices[0].uuid, cases[i].first);
+        }
+        assert_string_equal(facts->refused, cases[i].refused);
+        assert_string_equal(facts->error, cases[i].error);
+        assert_string_equal(facts->nvml.error, "");
+        assert_string_equal(facts->nvml.version, "13.580.65.06");
+        assert_string_equal(facts->driver_version, "580.65.06");
+        assert_true(facts->cuda.error[0] != 0);
+        struct nvml_api nvml = facts->nvml_api;
+        void *handle = dlopen(facts->nvml.file.path, RTLD_NOW);
+        unsigned count;
+        release(facts);
+        assert_int_equal(nvml.device_get_count(&count),
+                         NVML_RESULT_UNINITIALIZED); /* was shut down */
+        dlclose(handle);
+    }
+}
+
 /* A file of the user's choice that is no NCCL is refused, not replaced. */
 static void test_chosen(void **state)
 {
@@ -331,6 +403,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_driver),
         cmocka_unit_test(test_stub),
+        cmocka_unit_test(test_hip),
+        cmocka_unit_test(test_nvml),
         cmocka_unit_test(test_chosen),
         cmocka_unit_test(test_nccl),
         cmocka_unit_test(test_unique_id),
