@@ -42,6 +42,17 @@ launch --nodes 1 --self-test off --result "$result" -- sh -c 'kill -9 $$'
 expect_json "$result" \
     'r["exit_code"] == 137 and r["reason"] == "rank_signaled"'
 
+it "--json: the same object on stdout; the ranks' output goes to stderr"
+launch --nodes 2 --self-test off --json -- echo word
+expect_status 0
+expect_json "$out" 'r["reason"] == "success" and r["world_size"] == 2'
+expect_has "$err" '^\[1\] word$'
+
+it "--json of wrong usage: still one line on stderr, stdout stays empty"
+launch --nodes 0 --json -- true
+expect_status 125
+expect_empty "$out"
+expect_lines "$err" 1
 forget_logs
 
 it "--dry-run starts nothing and shows the plan"
