@@ -75,6 +75,7 @@ struct fake_node {
     bool never_results;
     bool never_idle;
     bool never_reports;
+    bool is_stale;    /* repeats an exit of the generation before */
     bool redials;     /* a new agent comes when the connection was cut early */
     unsigned dies_at; /* body case at whose arrival it dies, 0: none */
     bool dies_silently; /* the connection stays, nothing moves */

@@ -252,6 +252,12 @@ static void launch(struct cluster *c, uint32_t index)
 {
     struct fake_node *node = node_of(c, index);
     say_notice(c, node, node->notice);
+    if (node->is_stale && node->generation > 1) {
+        struct rank_plan fate = {.code = 5};
+        node->generation--;
+        send_exit(c, node, node->first_rank, &fate);
+        node->generation++;
+    }
     if (c->job.mode != GPUL__JOB__MODE__ENV) {
         start_ranks(c, index);
     } else if (!node->never_reports) {

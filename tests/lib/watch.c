@@ -378,6 +378,7 @@ void watch_sent(struct cluster *c, const struct sim_link *link,
         return;
     case GPUL__FRAME__BODY_FINISH:
         RULE(c, w->has_ended || !c->has_operator, "Finish before JobEnd");
+        w->has_finished = true;
         return;
     default:
         return;
@@ -411,6 +412,8 @@ static void check_promptness(const struct cluster *c)
                  "a silent node outlived its lease");
         }
     }
+    RULE(c, !w->has_ended || w->has_finished || w->members == 0,
+         "a JobEnd and no Finish");
     RULE(c, is_busy || !w->is_decided || w->has_ended || !c->has_operator,
          "every node is idle and the job goes on");
 }

@@ -40,7 +40,8 @@ struct watch {
     bool is_launched;
     bool is_restarting;
     bool has_retried;
-    bool has_ended; /* JobEnd was told */
+    bool has_ended;    /* JobEnd was told */
+    bool has_finished; /* Finish was sent */
     /* The step being taken. */
     bool is_tick;
     const struct fake_node *dropped; /* whose connection was closed in it */

@@ -162,6 +162,7 @@ static void draw_node(struct cluster *c, uint32_t index, bool has_faults)
     node->probe_ms = 1 + below(c, 1500);
     node->stop_ms = 1 + below(c, 1000);
     node->notice = chance(c, 30) ? "OMP_NUM_THREADS was kept" : NULL;
+    node->is_stale = chance(c, 30);
     node->goodbye = chance(c, 20) ? "some output was lost" : NULL;
     if (has_faults && chance(c, 10)) {
         node->ready_ms = 29900 + below(c, 200); /* around the deadline */
