@@ -1,0 +1,654 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A double of libcuda: the driver interface of worker/cuda_api.h over host
+ * memory and threads, with the devices of the scenario. */
+#include "tests/doubles/cuda_double.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/doubles/cuda_device.h"
+#include "tests/doubles/cuda_memory.h"
+#include "tests/doubles/cuda_stream.h"
+#include "tests/doubles/export.h"
+#include "tests/doubles/fault.h"
+#include "tests/doubles/hide.h"
+#include "tests/doubles/records.h"
+
+#define X(need, result, member, parameters, symbol, hip)                       \
+    DOUBLE_EXPORT result symbol parameters;
+CUDA_API_MAP(X)
+#undef X
+
+/* Not called by the product; by programs that wait without polling. */
+DOUBLE_EXPORT int cuStreamSynchronize(struct cuda_stream *stream);
+DOUBLE_EXPORT int cuCtxGetDevice(int *device);
+DOUBLE_EXPORT gpulaunch_double_device_fn gpulaunch_double_device;
+DOUBLE_EXPORT gpulaunch_double_memory_fn gpulaunch_double_memory;
+DOUBLE_EXPORT gpulaunch_double_stream_fn gpulaunch_double_stream;
+DOUBLE_EXPORT gpulaunch_double_launch_fn gpulaunch_double_launch;
+
+DOUBLE_MARKER("libcuda");
+
+enum { CUDA_INVALID_CONTEXT = 201 };
+
+struct cuda_context {
+    int physical;
+    unsigned users;             /* guarded by lock, as is all below */
+    struct cuda_stream *stream; /* the default one */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool is_ready; /* cuInit has succeeded; then these stand */
+static const struct scenario *scenario;
+static struct devices devices;
+static struct cuda_context contexts[SCENARIO_GPUS_MAX]; /* by ordinal */
+static _Thread_local struct cuda_context *current;
+
+__attribute__((constructor)) static void library_open(void)
+{
+    hide_symbols(gpulaunch_double, "cu");
+}
+
+__attribute__((destructor)) static void library_close(void)
+{
+    records_leave();
+}
+
+/* --- The driver --------------------------------------------------------- */
+
+static const struct {
+    int code;
+    const char *name;
+    const char *text;
+} errors[] = {
+    {0, "CUDA_SUCCESS", "no error"},
+    {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {34, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"},
+    {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {600, "CUDA_ERROR_NOT_READY", "device not ready"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"},
+    {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+     "system has unsupported display driver / cuda driver combination"},
+    {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
+int cuGetErrorName(int result, const char **text)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].code == result) {
+            *text = errors[i].name;
+            return CUDA_RESULT_SUCCESS;
+        }
+    *text = NULL;
+    return CUDA_INVALID_VALUE;
+}
+
+int cuGetErrorString(int result, const char **text)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        if (errors[i].code == result) {
+            *text = errors[i].text;
+            return CUDA_RESULT_SUCCESS;
+        }
+    *text = NULL;
+    return CUDA_INVALID_VALUE;
+}
+
+int cuInit(unsigned flags)
+{
+    int code = fault_early(POINT_CUINIT, SCENARIO_ANY);
+
+    if (flags != 0)
+        return CUDA_INVALID_VALUE;
+    if (code == 0)
+        code = (int)scenario_get()->cuda_init;
+    if (code != 0)
+        return code;
+    (void)pthread_mutex_lock(&lock);
+    if (!is_ready) {
+        scenario = scenario_get();
+        devices_read(&devices, scenario, getenv("CUDA_VISIBLE_DEVICES"));
+        for (int i = 0; i < devices.count; i++)
+            contexts[i].physical = devices.physical[i];
+        is_ready = devices.count > 0;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return is_ready ? CUDA_RESULT_SUCCESS : CUDA_RESULT_NO_DEVICE;
+}
+
+int cuDriverGetVersion(int *version)
+{
+    *version = (int)scenario_get()->cuda;
+    return CUDA_RESULT_SUCCESS;
+}
+
+/* --- Devices ------------------------------------------------------------ */
+
+/* 0 for a device of this process, with its facts. */
+static int device_find(int device, const struct scenario_gpu **gpu)
+{
+    *gpu = NULL;
+    if (!is_ready)
+        return CUDA_RESULT_NOT_INITIALIZED;
+    if (device < 0 || device >= devices.count)
+        return CUDA_RESULT_INVALID_DEVICE;
+    *gpu = &scenario->gpus[devices.physical[device]];
+    return CUDA_RESULT_SUCCESS;
+}
+
+int cuDeviceGetCount(int *count)
+{
+    *count = is_ready ? devices.count : 0;
+    return is_ready ? CUDA_RESULT_SUCCESS : CUDA_RESULT_NOT_INITIALIZED;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+    const struct scenario_gpu *gpu;
+    int status = device_find(ordinal, &gpu);
+
+    *device = ordinal;
+    return status;
+}
+
+int cuDeviceGetName(char *name, int bytes, int device)
+{
+    const struct scenario_gpu *gpu;
+    int status = device_find(device, &gpu);
+
+    if (status == 0 && bytes <= 0)
+        status = CUDA_INVALID_VALUE;
+    if (status == 0)
+        (void)snprintf(name, (size_t)bytes, "%s", gpu->model);
+    return status;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    const struct scenario_gpu *gpu;
+    int status = device_find(device, &gpu);
+
+    *bytes = gpu ? gpu->memory_bytes : 0;
+    return status;
+}
+
+int cuDeviceGetPCIBusId(char *text, int bytes, int device)
+{
+    const struct scenario_gpu *gpu;
+    int status = device_find(device, &gpu);
+
+    if (status == 0 && bytes < 13)
+        status = CUDA_INVALID_VALUE;
+    if (status == 0)
+        (void)snprintf(text, (size_t)bytes, "%04x:%02x:%02x.0",
+                       (unsigned)(gpu->pci >> 16 & 0xffff),
+                       (unsigned)(gpu->pci >> 8 & 0xff),
+                       (unsigned)(gpu->pci & 0xff));
+    return status;
+}
+
+int cuDeviceGetUuid(struct cuda_uuid *uuid, int device)
+{
+    const struct scenario_gpu *gpu;
+    int status = device_find(device, &gpu);
+
+    if (status == 0)
+        *uuid = device_uuid(gpu);
+    return status;
+}
+
+int cuDeviceGetUuid_v2(struct cuda_uuid *uuid, int device)
+{
+    return cuDeviceGetUuid(uuid, device);
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    const struct scenario_gpu *gpu;
+    int status = device_find(device, &gpu);
+
+    *value = 0;
+    if (status != 0)
+        return status;
+    switch (attribute) {
+    case CUDA_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *value = 132;
+        return CUDA_RESULT_SUCCESS;
+    case CUDA_ATTRIBUTE_COMPUTE_MODE:
+        *value = (int)gpu->compute_mode;
+        return CUDA_RESULT_SUCCESS;
+    case CUDA_ATTRIBUTE_ECC_ENABLED:
+        *value = (int)gpu->ecc_mode;
+        return CUDA_RESULT_SUCCESS;
+    case CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *value = 9;
+        return CUDA_RESULT_SUCCESS;
+    case CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        return CUDA_RESULT_SUCCESS;
+    default:
+        return CUDA_INVALID_VALUE;
+    }
+}
+
+/* --- Contexts ----------------------------------------------------------- */
+
+static int context_open(struct cuda_context *context)
+{
+    unsigned gpu = (unsigned)context->physical;
+
+    if (records_take(gpu, (int64_t)scenario->context_bytes) != 0)
+        return CUDA_RESULT_OUT_OF_MEMORY;
+    context->stream = stream_make();
+    if (!context->stream) {
+        (void)records_take(gpu, -(int64_t)scenario->context_bytes);
+        return CUDA_RESULT_OUT_OF_MEMORY;
+    }
+    return CUDA_RESULT_SUCCESS;
+}
+
+int cuDevicePrimaryCtxRetain(struct cuda_context **context, int device)
+{
+    const struct scenario_gpu *gpu;
+    int status = device_find(device, &gpu);
+
+    *context = NULL;
+    if (status == 0)
+        status = fault_early(POINT_CONTEXT, devices.physical[device]);
+    if (status != 0)
+        return status;
+    (void)pthread_mutex_lock(&lock);
+    if (contexts[device].users == 0)
+        status = context_open(&contexts[device]);
+    if (status == 0) {
+        contexts[device].users++;
+        *context = &contexts[device];
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static void context_close(struct cuda_context *context)
+{
+    unsigned gpu = (unsigned)context->physical;
+
+    stream_wait(context->stream);
+    stream_end(context->stream);
+    context->stream = NULL;
+    memory_free_all(gpu);
+    (void)records_take(gpu, -(int64_t)scenario->context_bytes);
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    const struct scenario_gpu *gpu;
+    int status = device_find(device, &gpu);
+
+    if (status != 0)
+        return status;
+    (void)pthread_mutex_lock(&lock);
+    if (contexts[device].users == 0)
+        status = CUDA_INVALID_CONTEXT;
+    else if (--contexts[device].users == 0)
+        context_close(&contexts[device]);
+    (void)pthread_mutex_unlock(&lock);
+    return status;
+}
+
+int cuCtxSetCurrent(struct cuda_context *context)
+{
+    if (!is_ready)
+        return CUDA_RESULT_NOT_INITIALIZED;
+    current = context;
+    return CUDA_RESULT_SUCCESS;
+}
+
+/* The context of this thread, in `context`: 0, or why it has none. */
+static int context_get(struct cuda_context **context)
+{
+    *context = NULL;
+    if (!is_ready)
+        return CUDA_RESULT_NOT_INITIALIZED;
+    (void)pthread_mutex_lock(&lock);
+    if (current && current->users > 0)
+        *context = current;
+    (void)pthread_mutex_unlock(&lock);
+    return *context ? CUDA_RESULT_SUCCESS : CUDA_INVALID_CONTEXT;
+}
+
+int cuCtxGetDevice(int *device)
+{
+    struct cuda_context *context;
+    int status = context_get(&context);
+
+    *device = context ? (int)(context - contexts) : -1;
+    return status;
+}
+
+/* --- Memory ------------------------------------------------------------- */
+
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+    struct cuda_context *context;
+    int status = context_get(&context);
+
+    *free_bytes = *total = 0;
+    if (status != 0)
+        return status;
+    uint64_t used = records_used((unsigned)context->physical);
+    *total = scenario->gpus[context->physical].memory_bytes;
+    *free_bytes = used < *total ? *total - used : 0;
+    return CUDA_RESULT_SUCCESS;
+}
+
+int cuMemAlloc_v2(cuda_address *address, size_t bytes)
+{
+    struct cuda_context *context;
+    int status = context_get(&context);
+
+    *address = 0;
+    return status ? status
+                  : memory_alloc((unsigned)context->physical, bytes, address);
+}
+
+int cuMemFree_v2(cuda_address address)
+{
+    return is_ready ? memory_free(address) : CUDA_RESULT_NOT_INITIALIZED;
+}
+
+int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    struct cuda_context *context;
+    int status = context_get(&context);
+
+    (void)flags;
+    *memory = NULL;
+    if (status == 0 && bytes == 0)
+        status = CUDA_INVALID_VALUE;
+    if (status == 0) {
+        *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+        status = *memory ? CUDA_RESULT_SUCCESS : CUDA_RESULT_OUT_OF_MEMORY;
+    }
+    return status;
+}
+
+int cuMemFreeHost(void *memory)
+{
+    free(memory);
+    return CUDA_RESULT_SUCCESS;
+}
+
+/* A stream, with NULL for the default one of this thread's context. */
+static int stream_get(struct cuda_stream **stream)
+{
+    struct cuda_context *context;
+
+    if (*stream)
+        return CUDA_RESULT_SUCCESS;
+    int status = context_get(&context);
+    if (status == 0)
+        *stream = context->stream;
+    return status;
+}
+
+/* --- Copying and filling ------------------------------------------------ */
+
+/* One copy, or a fill when `from` is NULL, for a stream to do. */
+struct transfer {
+    void *to;
+    const void *from;
+    size_t count; /* of units */
+    size_t unit;  /* bytes: 1, 2 or 4 */
+    uint32_t value;
+};
+
+static void transfer_do(const struct transfer *transfer)
+{
+    char *to = transfer->to;
+
+    if (transfer->from)
+        memmove(to, transfer->from, transfer->count);
+    else if (transfer->unit == 1)
+        memset(to, (int)transfer->value, transfer->count);
+    else /* little-endian, as every machine with such a device */
+        for (size_t i = 0; i < transfer->count; i++)
+            memcpy(to + i * transfer->unit, &transfer->value, transfer->unit);
+}
+
+static void transfer_run(void *argument)
+{
+    transfer_do(argument);
+    free(argument);
+}
+
+static int transfer_push(struct cuda_stream *stream, struct transfer transfer)
+{
+    int status = stream_get(&stream);
+
+    if (status != 0)
+        return status;
+    struct transfer *later = malloc(sizeof *later);
+    if (!later)
+        return CUDA_RESULT_OUT_OF_MEMORY;
+    *later = transfer;
+    status = stream_push(stream, transfer_run, later);
+    if (status != 0)
+        free(later);
+    return status;
+}
+
+static int fill(cuda_address to, size_t unit, uint32_t value, size_t count,
+                struct cuda_stream *stream)
+{
+    size_t bytes;
+    void *host = NULL;
+
+    if (!__builtin_mul_overflow(count, unit, &bytes) && to % unit == 0)
+        host = memory_host(to, bytes);
+    return host ? transfer_push(stream, (struct transfer){.to = host,
+                                                          .count = count,
+                                                          .unit = unit,
+                                                          .value = value})
+                : CUDA_INVALID_VALUE;
+}
+
+int cuMemsetD8Async(cuda_address to, unsigned char value, size_t count,
+                    struct cuda_stream *stream)
+{
+    return fill(to, 1, value, count, stream);
+}
+
+int cuMemsetD16Async(cuda_address to, unsigned short value, size_t count,
+                     struct cuda_stream *stream)
+{
+    return fill(to, 2, value, count, stream);
+}
+
+int cuMemsetD32Async(cuda_address to, unsigned value, size_t count,
+                     struct cuda_stream *stream)
+{
+    return fill(to, 4, value, count, stream);
+}
+
+/* In the stream, or at once when the default stream is done. */
+static int copy(void *to, const void *from, size_t bytes,
+                struct cuda_stream *stream, bool is_async)
+{
+    struct transfer transfer = {.to = to, .from = from, .count = bytes};
+    struct cuda_context *context;
+    int status = context_get(&context);
+
+    if (status == 0 && (!to || !from))
+        status = CUDA_INVALID_VALUE;
+    if (status != 0)
+        return status;
+    if (is_async)
+        return transfer_push(stream, transfer);
+    stream_wait(context->stream);
+    transfer_do(&transfer);
+    return CUDA_RESULT_SUCCESS;
+}
+
+int cuMemcpyHtoD_v2(cuda_address to, const void *from, size_t bytes)
+{
+    return copy(memory_host(to, bytes), from, bytes, NULL, false);
+}
+
+int cuMemcpyDtoH_v2(void *to, cuda_address from, size_t bytes)
+{
+    return copy(to, memory_host(from, bytes), bytes, NULL, false);
+}
+
+int cuMemcpyDtoD_v2(cuda_address to, cuda_address from, size_t bytes)
+{
+    return copy(memory_host(to, bytes), memory_host(from, bytes), bytes, NULL,
+                false);
+}
+
+int cuMemcpyHtoDAsync_v2(cuda_address to, const void *from, size_t bytes,
+                         struct cuda_stream *stream)
+{
+    return copy(memory_host(to, bytes), from, bytes, stream, true);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, cuda_address from, size_t bytes,
+                         struct cuda_stream *stream)
+{
+    return copy(to, memory_host(from, bytes), bytes, stream, true);
+}
+
+int cuMemcpyDtoDAsync_v2(cuda_address to, cuda_address from, size_t bytes,
+                         struct cuda_stream *stream)
+{
+    return copy(memory_host(to, bytes), memory_host(from, bytes), bytes, stream,
+                true);
+}
+
+/* --- Streams and events ------------------------------------------------- */
+
+int cuStreamCreate(struct cuda_stream **stream, unsigned flags)
+{
+    struct cuda_context *context;
+    int status = context_get(&context);
+
+    *stream = NULL;
+    if (status == 0 && flags > CUDA_STREAM_NON_BLOCKING)
+        status = CUDA_INVALID_VALUE;
+    if (status != 0)
+        return status;
+    *stream = stream_make();
+    return *stream ? CUDA_RESULT_SUCCESS : CUDA_RESULT_OUT_OF_MEMORY;
+}
+
+int cuStreamQuery(struct cuda_stream *stream)
+{
+    int status = stream_get(&stream);
+
+    if (status == 0 && !stream_is_idle(stream))
+        status = CUDA_RESULT_NOT_READY;
+    return status;
+}
+
+int cuStreamSynchronize(struct cuda_stream *stream)
+{
+    int status = stream_get(&stream);
+
+    if (status == 0)
+        stream_wait(stream);
+    return status;
+}
+
+int cuStreamDestroy_v2(struct cuda_stream *stream)
+{
+    if (!stream)
+        return CUDA_INVALID_HANDLE;
+    stream_end(stream);
+    return CUDA_RESULT_SUCCESS;
+}
+
+int cuEventCreate(struct cuda_event **event, unsigned flags)
+{
+    struct cuda_context *context;
+    int status = context_get(&context);
+
+    *event = NULL;
+    if (status != 0)
+        return status;
+    *event = event_make((flags & CUDA_EVENT_DISABLE_TIMING) == 0);
+    return *event ? CUDA_RESULT_SUCCESS : CUDA_RESULT_OUT_OF_MEMORY;
+}
+
+int cuEventRecord(struct cuda_event *event, struct cuda_stream *stream)
+{
+    int status = stream_get(&stream);
+
+    if (status == 0 && !event)
+        status = CUDA_INVALID_HANDLE;
+    return status ? status : event_put(event, stream);
+}
+
+int cuEventQuery(struct cuda_event *event)
+{
+    return event ? event_ask(event) : CUDA_INVALID_HANDLE;
+}
+
+int cuEventElapsedTime(float *ms, struct cuda_event *from,
+                       struct cuda_event *to)
+{
+    return from && to ? event_elapsed(ms, from, to) : CUDA_INVALID_HANDLE;
+}
+
+int cuEventDestroy_v2(struct cuda_event *event)
+{
+    if (!event)
+        return CUDA_INVALID_HANDLE;
+    event_end(event);
+    return CUDA_RESULT_SUCCESS;
+}
+
+/* --- For the double of libnccl ------------------------------------------ */
+
+int gpulaunch_double_device(int *physical, int *ordinal)
+{
+    struct cuda_context *context;
+    int status = cuInit(0);
+
+    *physical = *ordinal = -1;
+    if (status != 0)
+        return status;
+    if (context_get(&context) != 0) {
+        status = cuDevicePrimaryCtxRetain(&context, 0);
+        if (status != 0)
+            return status;
+        current = context;
+    }
+    *physical = context->physical;
+    *ordinal = (int)(context - contexts);
+    return CUDA_RESULT_SUCCESS;
+}
+
+void *gpulaunch_double_memory(const void *address, size_t bytes)
+{
+    return memory_host((cuda_address)(uintptr_t)address, bytes);
+}
+
+int gpulaunch_double_stream(struct cuda_stream **stream)
+{
+    return stream_get(stream);
+}
+
+int gpulaunch_double_launch(struct cuda_stream *stream, void (*run)(void *),
+                            void *argument)
+{
+    return stream_push(stream, run, argument);
+}
