@@ -8,12 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "proto/limits.h"
 #include "worker/agent_internal.h"
 
-/* Waits between tries to connect: doubled from the first to the last, and
- * drawn between half and the whole of it, so that many agents spread out. */
-enum { RETRY_FIRST_MS = 50, RETRY_LAST_MS = 5000 };
 /* After SIGKILL, processes and output get this long before the agent gives
  * them up: half of what the coordinator allows. */
 enum { GIVE_UP_MS = GPUL_DRAIN_DEADLINE_MS / 2 };
@@ -263,72 +261,6 @@ void agent_lost(struct agent *a, const char *why)
     agent_stop(a, SIGTERM, agent_grace_ms(a));
 }
 
-/* ---- connecting --------------------------------------------------------- */
-
-static void retry_later(struct agent *a, const char *why)
-{
-    uint64_t wait = RETRY_FIRST_MS;
-    for (uint32_t i = 0; i < a->tries && wait < RETRY_LAST_MS; i++) {
-        wait *= 2;
-    }
-    wait = earlier(wait, RETRY_LAST_MS);
-    a->tries++;
-    a->retry_at_ms =
-        a->now_ms + wait / 2 + gpul_rng_below(&a->rng, wait / 2 + 1);
-    agent_move(a, AGENT_CONNECTING);
-    snprintf(a->last_error, sizeof(a->last_error), "%s", why);
-}
-
-static void on_connected(struct agent *a, const char *address)
-{
-    if (a->state != AGENT_CONNECTING) {
-        return;
-    }
-    agent_move(a, AGENT_HELLO);
-    a->is_connected = true;
-    Gpul__Facts facts = *a->config.facts;
-    facts.address = agent_text(address);
-    Gpul__Hello hello;
-    gpul__hello__init(&hello);
-    hello.protocol_min = GPUL_PROTOCOL_MIN;
-    hello.protocol_max = GPUL_PROTOCOL;
-    hello.version = agent_text(a->config.version);
-    hello.job_id = agent_text(a->config.job_id);
-    hello.node_name = agent_text(a->config.node_name);
-    hello.instance = a->config.instance;
-    hello.facts = &facts;
-    Gpul__Frame frame;
-    gpul__frame__init(&frame);
-    frame.body_case = GPUL__FRAME__BODY_HELLO;
-    frame.hello = &hello;
-    agent_send(a, AGENT_SEND, &frame);
-}
-
-static void on_lost(struct agent *a, const char *why)
-{
-    if (a->state == AGENT_HELLO || a->state == AGENT_CONNECTING) {
-        a->is_connected = false;
-        retry_later(a, why);
-    } else if (a->is_connected) {
-        agent_lost(a, why);
-    }
-}
-
-static void check_join_deadline(struct agent *a)
-{
-    if (a->state == AGENT_HELLO) {
-        agent_leave(a, AGENT_EXIT_DEADLINE,
-                    "connected to the coordinator at %s, but it did not answer "
-                    "within %u s",
-                    a->config.coordinator, a->config.join_timeout_ms / 1000);
-    } else if (a->state == AGENT_CONNECTING) {
-        agent_leave(a, AGENT_EXIT_DEADLINE,
-                    "no connection to the coordinator at %s within %u s: %s",
-                    a->config.coordinator, a->config.join_timeout_ms / 1000,
-                    a->last_error[0] != 0 ? a->last_error : "no answer");
-    }
-}
-
 static void send_idle(struct agent *a)
 {
     Gpul__Idle idle;
@@ -381,7 +313,7 @@ static void beat(struct agent *a)
 static void check_connection(struct agent *a)
 {
     if (is_due(a, &a->join_deadline_ms)) {
-        check_join_deadline(a);
+        agent_join_overdue(a);
     }
     if (is_due(a, &a->retry_at_ms) && !a->is_leaving) {
         agent_emit(a, AGENT_CONNECT);
@@ -390,8 +322,10 @@ static void check_connection(struct agent *a)
         beat(a);
     }
     if (is_due(a, &a->lease_deadline_ms)) {
+        char silent[AGENT_DURATION_BYTES];
         char why[64];
-        snprintf(why, sizeof(why), "no answer for %u s", a->lease_ms / 1000);
+        gpul_format_duration(silent, a->lease_ms);
+        snprintf(why, sizeof(why), "no answer for %s", silent);
         agent_lost(a, why);
     }
 }
@@ -461,10 +395,10 @@ static void handle(struct agent *a, const struct agent_event *event)
         check_processes(a);
         break;
     case AGENT_EVENT_CONNECTED:
-        on_connected(a, event->text);
+        agent_connected(a, event->text);
         break;
     case AGENT_EVENT_LOST:
-        on_lost(a, event->text);
+        agent_unconnected(a, event->text);
         break;
     case AGENT_EVENT_MESSAGE:
         agent_receive(a, event->frame);

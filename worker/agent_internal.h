@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the agent share: agent.c has the connection, the clock
- * and the way out, agent_node.c what happens on the node, agent_messages.c
- * what the coordinator says. Nobody else includes this.
+ * What the parts of the agent share: agent.c has the actions, the clock and
+ * the way out, agent_join.c the way in, agent_node.c what happens on the node,
+ * agent_messages.c what the coordinator says. Nobody else includes this.
  */
 #ifndef WORKER_AGENT_INTERNAL_H
 #define WORKER_AGENT_INTERNAL_H
@@ -10,7 +10,10 @@
 #include "common/rng.h"
 #include "worker/agent.h"
 
-enum { AGENT_TEXT_BYTES = 640 };
+enum {
+    AGENT_TEXT_BYTES = 640,
+    AGENT_DURATION_BYTES = 32, /* what gpul_format_duration writes into */
+};
 
 #define AGENT_NEVER UINT64_MAX
 
@@ -107,6 +110,12 @@ uint32_t agent_grace_ms(const struct agent *a);
 
 /* The connection is of no use any more: stop, discard, leave. */
 void agent_lost(struct agent *a, const char *why);
+
+/* The connection stands; it could not be made, or has ended; the time to
+ * join is over. */
+void agent_connected(struct agent *a, const char *address);
+void agent_unconnected(struct agent *a, const char *why);
+void agent_join_overdue(struct agent *a);
 
 void agent_forget_unclean(struct agent *a);
 

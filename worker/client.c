@@ -34,7 +34,7 @@ struct client {
     uv_timer_t timer;
     uv_signal_t signals[WATCHED_SIGNALS];
     const struct client_config *config;
-    char coordinator[GPUL_HOST_BYTES + 8]; /* host:port, for messages */
+    struct gpul_buf coordinator; /* host:port, for messages */
     struct agent *agent;
     struct agent_actions actions;
     struct gpul_transport *transport; /* NULL: none */
@@ -418,13 +418,16 @@ static int watch(struct client *c, struct gpul_error *err)
 
 static int make_agent(struct client *c, struct gpul_error *err)
 {
-    snprintf(c->coordinator, sizeof(c->coordinator), "%s:%u",
-             c->config->coordinator.host, c->config->coordinator.port);
+    const struct gpul_hostport *to = &c->config->coordinator;
+    gpul_buf_init(&c->coordinator, CLIENT_TEXT_BYTES);
+    if (gpul_hostport_append(&c->coordinator, to->host, to->port) != 0) {
+        return gpul_fail(err, GPUL_ENOMEM, "address of the coordinator");
+    }
     struct agent_config config = {
         .job_id = c->config->job_id,
         .node_name = c->config->node_name,
         .version = GPULAUNCH_VERSION,
-        .coordinator = c->coordinator,
+        .coordinator = gpul_buf_text(&c->coordinator),
         .join_timeout_ms = c->config->join_timeout_ms,
         .facts = &c->facts.message,
     };
@@ -463,6 +466,7 @@ static void tear_down(struct client *c)
 {
     agent_destroy(c->agent);
     agent_actions_release(&c->actions);
+    gpul_buf_release(&c->coordinator);
     facts_release(&c->facts);
     ports_release(&c->lease);
     uv_loop_close(&c->loop);

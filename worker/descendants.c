@@ -12,17 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-typedef void (*visit_fn)(pid_t pid, void *arg);
-
 void descendants_adopt(void)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* The kernel's list of our children, where it is configured in. The list is
- * read anew from its start by each read at offset 0 only, so it is read in
- * one piece as far as it fits; who is left out turns up in a later pass. */
-static bool visit_list(visit_fn visit, void *arg)
+/* The list is whole only when it is read in one piece. */
+static bool read_children(char *text, size_t bytes)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
@@ -30,20 +26,28 @@ static bool visit_list(visit_fn visit, void *arg)
     if (fd < 0) {
         return false;
     }
-    char text[32 << 10];
-    ssize_t n = read(fd, text, sizeof(text) - 1);
+    ssize_t n = read(fd, text, bytes - 1);
     close(fd);
     text[n > 0 ? n : 0] = 0;
-    char *at = text;
-    for (char *end; *at != 0; at = end) {
+    return n >= 0;
+}
+
+size_t descendants_find(pid_t *pids, size_t most)
+{
+    char text[DESCENDANTS_MAX * 8];
+    if (!read_children(text, sizeof(text))) {
+        return descendants_scan(pids, most);
+    }
+    size_t count = 0;
+    char *end;
+    for (char *at = text; count < most; at = end + 1) {
         long pid = strtol(at, &end, 10);
         if (end == at || *end != ' ') {
-            break; /* cut off within a number */
+            break; /* the end, or cut off within a number */
         }
-        end++;
-        visit((pid_t)pid, arg);
+        pids[count++] = (pid_t)pid;
     }
-    return true;
+    return count;
 }
 
 static pid_t parent_of(pid_t pid)
@@ -63,27 +67,21 @@ static pid_t parent_of(pid_t pid)
     return end != NULL && strlen(end) > 4 ? (pid_t)atoi(end + 4) : 0;
 }
 
-/* Where there is no list: all processes whose parent we are. */
-static void visit_all(visit_fn visit, void *arg)
+size_t descendants_scan(pid_t *pids, size_t most)
 {
+    size_t count = 0;
     DIR *proc = opendir("/proc");
     if (proc == NULL) {
-        return;
+        return 0;
     }
-    for (struct dirent *e; (e = readdir(proc)) != NULL;) {
+    for (struct dirent *e; count < most && (e = readdir(proc)) != NULL;) {
         pid_t pid = (pid_t)atoi(e->d_name);
         if (pid > 0 && parent_of(pid) == getpid()) {
-            visit(pid, arg);
+            pids[count++] = pid;
         }
     }
     closedir(proc);
-}
-
-static void visit_children(visit_fn visit, void *arg)
-{
-    if (!visit_list(visit, arg)) {
-        visit_all(visit, arg);
-    }
+    return count;
 }
 
 static bool is_first_of(struct descendants *d, pid_t target)
@@ -101,9 +99,8 @@ static bool is_first_of(struct descendants *d, pid_t target)
 
 /* A child that has not been waited for keeps its pid, and its group's id
  * with it, so neither can have come to mean somebody else. */
-static void signal_one(pid_t pid, void *arg)
+static void signal_one(struct descendants *d, pid_t pid)
 {
-    struct descendants *d = arg;
     pid_t group = getpgid(pid);
     pid_t target = group > 1 && group != getpgrp() ? -group : pid;
     if (is_first_of(d, target)) {
@@ -117,8 +114,13 @@ void descendants_sweep(struct descendants *d)
     if (d->signal == SIGKILL) {
         d->group_count = 0;
     }
-    if (d->signal != 0) {
-        visit_children(signal_one, d);
+    if (d->signal == 0) {
+        return;
+    }
+    pid_t pids[DESCENDANTS_MAX];
+    size_t count = descendants_find(pids, DESCENDANTS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        signal_one(d, pids[i]);
     }
 }
 
@@ -135,18 +137,8 @@ bool descendants_exist(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-struct listing {
-    struct gpul_buf *out;
-    size_t count;
-    size_t most;
-};
-
-static void list_one(pid_t pid, void *arg)
+static bool append_name(struct gpul_buf *out, pid_t pid)
 {
-    struct listing *listing = arg;
-    if (listing->count == listing->most) {
-        return;
-    }
     char path[64];
     char name[64] = "";
     snprintf(path, sizeof(path), "/proc/%d/comm", pid);
@@ -157,15 +149,18 @@ static void list_one(pid_t pid, void *arg)
         name[strcspn(name, "\n")] = 0;
         close(fd);
     }
-    if (gpul_buf_appendf(listing->out, "%d %s", pid, name) == 0 &&
-        gpul_buf_append(listing->out, "", 1) == 0) {
-        listing->count++;
-    }
+    return gpul_buf_appendf(out, "%d %s", pid, name) == 0 &&
+           gpul_buf_append(out, "", 1) == 0;
 }
 
 size_t descendants_list(struct gpul_buf *out, size_t most)
 {
-    struct listing listing = {.out = out, .most = most};
-    visit_children(list_one, &listing);
-    return listing.count;
+    pid_t pids[DESCENDANTS_MAX];
+    most = most < DESCENDANTS_MAX ? most : DESCENDANTS_MAX;
+    size_t found = descendants_find(pids, most);
+    size_t count = 0;
+    while (count < found && append_name(out, pids[count])) {
+        count++;
+    }
+    return count;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "common/buf.h"
 #include "common/hostport.h"
@@ -69,6 +70,24 @@ static int check_name(const char *what, const char *value, size_t bytes_max,
     return 0;
 }
 
+/* A name would have to be looked up, and could mean another machine here
+ * than it did to whoever started us. */
+static int parse_coordinator(struct gpul_hostport *out, const char *value,
+                             struct gpul_error *err)
+{
+    struct sockaddr_storage address;
+    int rc = gpul_hostport_parse(out, value, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (uv_ip4_addr(out->host, out->port, (struct sockaddr_in *)&address) &&
+        uv_ip6_addr(out->host, out->port, (struct sockaddr_in6 *)&address)) {
+        return gpul_fail(err, GPUL_EINVAL, "\"%s\" is not a literal address",
+                         out->host);
+    }
+    return 0;
+}
+
 static int on_option(void *arg, size_t index, const char *value,
                      const char *spelling, enum gpul_option_source source,
                      struct gpul_error *err)
@@ -78,7 +97,7 @@ static int on_option(void *arg, size_t index, const char *value,
     int rc = 0;
     switch ((enum option)index) {
     case CONNECT:
-        rc = gpul_hostport_parse(&a->config.coordinator, value, err);
+        rc = parse_coordinator(&a->config.coordinator, value, err);
         a->has_coordinator = true;
         break;
     case JOB:

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the first dial to Hello: bounded tries that spread out.
+ */
+#include <stdio.h>
+
+#include "common/units.h"
+#include "proto/limits.h"
+#include "worker/agent_internal.h"
+
+/* Waits between tries to connect: doubled from the first to the last, and
+ * drawn between half and the whole of it, so that many agents spread out. */
+enum { RETRY_FIRST_MS = 50, RETRY_LAST_MS = 5000 };
+
+static void retry_later(struct agent *a, const char *why)
+{
+    uint64_t wait = RETRY_FIRST_MS;
+    for (uint32_t i = 0; i < a->tries && wait < RETRY_LAST_MS; i++) {
+        wait *= 2;
+    }
+    wait = wait < RETRY_LAST_MS ? wait : RETRY_LAST_MS;
+    a->tries++;
+    a->retry_at_ms =
+        a->now_ms + wait / 2 + gpul_rng_below(&a->rng, wait / 2 + 1);
+    agent_move(a, AGENT_CONNECTING);
+    snprintf(a->last_error, sizeof(a->last_error), "%s", why);
+}
+
+void agent_connected(struct agent *a, const char *address)
+{
+    if (a->state != AGENT_CONNECTING) {
+        return;
+    }
+    agent_move(a, AGENT_HELLO);
+    a->is_connected = true;
+    Gpul__Facts facts = *a->config.facts;
+    facts.address = agent_text(address);
+    Gpul__Hello hello;
+    gpul__hello__init(&hello);
+    hello.protocol_min = GPUL_PROTOCOL_MIN;
+    hello.protocol_max = GPUL_PROTOCOL;
+    hello.version = agent_text(a->config.version);
+    hello.job_id = agent_text(a->config.job_id);
+    hello.node_name = agent_text(a->config.node_name);
+    hello.instance = a->config.instance;
+    hello.facts = &facts;
+    Gpul__Frame frame;
+    gpul__frame__init(&frame);
+    frame.body_case = GPUL__FRAME__BODY_HELLO;
+    frame.hello = &hello;
+    agent_send(a, AGENT_SEND, &frame);
+}
+
+void agent_unconnected(struct agent *a, const char *why)
+{
+    if (a->state == AGENT_HELLO || a->state == AGENT_CONNECTING) {
+        a->is_connected = false;
+        retry_later(a, why);
+    } else if (a->is_connected) {
+        agent_lost(a, why);
+    }
+}
+
+void agent_join_overdue(struct agent *a)
+{
+    char waited[AGENT_DURATION_BYTES];
+    gpul_format_duration(waited, a->config.join_timeout_ms);
+    if (a->state == AGENT_HELLO) {
+        agent_leave(a, AGENT_EXIT_DEADLINE,
+                    "connected to the coordinator at %s, but it did not answer "
+                    "within %s",
+                    a->config.coordinator, waited);
+    } else if (a->state == AGENT_CONNECTING) {
+        agent_leave(a, AGENT_EXIT_DEADLINE,
+                    "no connection to the coordinator at %s within %s: %s",
+                    a->config.coordinator, waited,
+                    a->last_error[0] != 0 ? a->last_error : "no answer");
+    }
+}
