@@ -46,7 +46,7 @@ struct output {
     struct tail *tails; /* by local rank */
     uint64_t in_flight; /* sent, not yet credited */
     bool is_paused;     /* no pipe is polled */
-    bool is_discarding; /* for good */
+    bool is_discarding; /* until new ranks start */
     bool is_finishing;  /* no writer is left */
     bool has_told_drained;
     bool has_told_broken;
@@ -97,6 +97,7 @@ int output_begin(struct output *o, const struct output_job *job,
     assert(o->open == NULL);
     free_tails(o);
     o->job = *job;
+    o->is_discarding = false;
     o->is_finishing = false;
     o->has_told_drained = false;
     o->has_told_broken = false;

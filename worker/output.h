@@ -72,7 +72,7 @@ void output_touch_log(struct output *o, uint32_t local_rank);
 /* The front end has written so many bytes. */
 void output_credit(struct output *o, uint64_t bytes);
 
-/* Nobody will read the console any more: log files only, from now on. */
+/* Nobody reads the console any more: log files only, for these ranks. */
 void output_discard(struct output *o);
 
 /* All writers are gone: empty the pipes, close them, say on_drained. */

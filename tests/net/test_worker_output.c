@@ -151,6 +151,36 @@ static void test_exit_before_output(void **state)
     desk_close(&d, 0, NULL);
 }
 
+/* After a Stop, output that nobody gives credit for is discarded in the end,
+ * but not that of the next generation. */
+static void test_discarded(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_exit end = {.rank = 0};
+    desk_open(&d);
+    d.gives_credit = false;
+    desk_prepare(&d, 1,
+                 "[ $GPULAUNCH_GENERATION = 2 ] && echo again ||"
+                 "exec head -c 3145728 /dev/zero");
+    desk_launch(&d, 1);
+    desk_until(&d, has_window);
+    desk_stop(&d, SIGKILL, 0);
+    desk_expect_exits(&d, 1, &end);
+    assert_int_equal(end.signal, SIGKILL);
+    desk_expect_idle(&d, 0);
+    assert_int_equal(d.output_bytes, GPUL_OUTPUT_WINDOW_BYTES_MAX);
+    d.gives_credit = true;
+    desk_credit(&d, d.uncredited);
+    desk_assign(&d, 1);
+    desk_launch(&d, 2);
+    desk_expect_exits(&d, 1, NULL);
+    desk_expect_idle(&d, 0);
+    assert_int_equal(d.output_bytes, GPUL_OUTPUT_WINDOW_BYTES_MAX + 6);
+    desk_finish(&d, false);
+    desk_close(&d, 0, NULL);
+}
+
 static void no_output(Gpul__Job *job)
 {
     job->forwards_output = false;
@@ -297,6 +327,7 @@ int main(void)
         cmocka_unit_test_setup(test_flood, reset),
         cmocka_unit_test_setup(test_credit, reset),
         cmocka_unit_test_setup(test_exit_before_output, reset),
+        cmocka_unit_test_setup(test_discarded, reset),
         cmocka_unit_test_setup(test_not_forwarded, reset),
         cmocka_unit_test_setup(test_held_pipe, reset),
         cmocka_unit_test_setup(test_filter, reset),
