@@ -338,7 +338,7 @@ static void welcome(struct desk *d)
     body.protocol = GPUL_PROTOCOL;
     body.version = (char[]){"0"};
     body.heartbeat_ms = 200;
-    body.lease_ms = 1500;
+    body.lease_ms = 5000; /* the desk may be slow under a sanitizer */
     Gpul__Frame frame;
     gpul__frame__init(&frame);
     frame.body_case = GPUL__FRAME__BODY_WELCOME;
