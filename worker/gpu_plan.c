@@ -89,6 +89,9 @@ static void plan_add(struct planner *p, enum gpul_collective collective,
                           : default_iterations(p, bytes),
         .checks = s->check > 0 ? bounded(s->check - 1, GPU_CHECKS_MAX) : 1,
     };
+    if (collective == GPUL_COPY_TO_HOST) {
+        step.checks = 0; /* every check of the others is such a copy */
+    }
     p->plan->steps[p->plan->step_count++] = step;
     if (step.bytes > p->plan->bytes_max) {
         p->plan->bytes_max = step.bytes;

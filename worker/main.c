@@ -176,7 +176,7 @@ int main(int argc, char *argv[])
 {
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], "probe") == 0) {
-        return probe_main();
+        return probe_main(argc > 2 ? argv[2] : NULL);
     }
     struct arguments a = {.config.join_timeout_ms = JOIN_TIMEOUT_MS};
     struct gpul_error err;

@@ -3,7 +3,9 @@
  * The probe: a short-lived process of its own that runs a part of the
  * self-test and tells its agent how it went. Its first frame says which:
  *
- *     ProbeStart   the ring on host memory       worker/probe_host.h
+ *     ProbeStart          the ring on host memory    worker/probe_host.h
+ *     ProbeStart (NCCL)   a look at GPUs             worker/probe_scout.h
+ *     ProbeBegin          a rank on one GPU          worker/probe_gpu.h
  *
  * Edge.
  *
@@ -17,12 +19,15 @@
 
 #include "worker/sweep.h"
 
-/* The body of `gpulaunch-worker probe`: the agent is on descriptor 3.
- * Returns the exit status of the process. */
-int probe_main(void);
+/* The body of `gpulaunch-worker probe [COMMAND]`: the agent is on descriptor
+ * 3. COMMAND, or NULL, is the first word of the ranks' command: their GPU
+ * libraries are looked for where it lives. Returns the exit status of the
+ * process, or ends it: threads of a GPU library may hang by then. */
+int probe_main(const char *command);
 
 /* The same for a test: any descriptor, and a fault between all-reduce and
- * check (NULL: none). */
-int probe_run(int agent_fd, sweep_fault_fn fault, void *arg);
+ * check on host memory (NULL: none). */
+int probe_run(int agent_fd, const char *command, sweep_fault_fn fault,
+              void *arg);
 
 #endif

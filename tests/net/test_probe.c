@@ -52,7 +52,7 @@ static void child_start(struct child *child, sweep_fault_fn fault, void *arg)
          * open by this one. */
         close_range(3, (unsigned)pair[1] - 1, 0);
         close_range((unsigned)pair[1] + 1, ~0u, 0);
-        _exit(probe_run(pair[1], fault, arg));
+        _exit(probe_run(pair[1], NULL, fault, arg));
     }
     close(pair[1]);
     child->fd = pair[0];
@@ -390,7 +390,7 @@ static void test_agent_is_killed(void **state)
         pid_t probe = fork();
         if (probe == 0) {
             dup2(pair[1], 3);
-            _exit(probe_main());
+            _exit(probe_main(NULL));
         }
         if (write(report[1], &probe, sizeof(probe)) != sizeof(probe)) {
             _exit(1);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/gpu_call.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/text.h"
+
+/* A wait looks at once, then less and less often. */
+enum { NAP_NS_MIN = 20 * 1000, NAP_NS_MAX = 1000 * 1000 };
+
+static void nap(long *ns)
+{
+    struct timespec time = {.tv_nsec = *ns};
+    nanosleep(&time, NULL);
+    *ns = *ns * 2 > NAP_NS_MAX ? NAP_NS_MAX : *ns * 2;
+}
+
+int gpu_cuda_check(struct gpu *g, const char *what, int result,
+                   struct gpul_error *err)
+{
+    const char *name = NULL;
+    const char *text = NULL;
+    if (result == CUDA_RESULT_SUCCESS) {
+        return 0;
+    }
+    if (g->cuda->get_error_name(result, &name) != 0 || name == NULL ||
+        g->cuda->get_error_string(result, &text) != 0 || text == NULL) {
+        return gpul_fail(err, GPUL_ESYS, "%s: CUDA error %d", what, result);
+    }
+    return gpul_fail(err, GPUL_ESYS, "%s: %s (CUDA error %d, %s)", what, text,
+                     result, name);
+}
+
+/* ---- NCCL ---------------------------------------------------------------- */
+
+/* NCCL's last error, without the line ends that it may begin and end with. */
+static void take_words(struct gpu *g)
+{
+    const char *words = NULL;
+    if (g->words[0] != 0) {
+        return;
+    }
+    if (g->nccl->get_last_error != NULL) {
+        words = g->nccl->get_last_error(atomic_load(&g->comm));
+    }
+    if (words == NULL) {
+        return;
+    }
+    words += strspn(words, " \n\t");
+    snprintf(g->words, sizeof(g->words), "%s", words);
+    gpul_text_clean(g->words, sizeof(g->words) - 1);
+    size_t n = strlen(g->words);
+    while (n > 0 && strchr(" \n\t", g->words[n - 1]) != NULL) {
+        g->words[--n] = 0;
+    }
+}
+
+/* NCCL has no code for a connection that broke during the bootstrap. */
+static bool tells_of_a_peer(const char *words)
+{
+    static const char *const signs[] = {"closed by remote peer",
+                                        "Connection reset",
+                                        "Connection refused", "Broken pipe"};
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+        if (strcasestr(words, signs[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int nccl_fail(struct gpu *g, const char *call, int result,
+                     struct gpul_error *err)
+{
+    const char *text = g->nccl->get_error_string(result);
+    take_words(g);
+    g->is_remote = result == NCCL_REMOTE_ERROR || tells_of_a_peer(g->words);
+    return gpul_fail(err, GPUL_ESYS, "%s: %s (NCCL error %d)", call,
+                     text != NULL ? text : "no text", result);
+}
+
+static int stopped(const char *what, struct gpul_error *err)
+{
+    return gpul_fail(err, GPUL_ECLOSED, "%s: stopped", what);
+}
+
+/* An error that came up in the meantime, or what is still in progress. */
+static int async_result(struct gpu *g, int *result, struct gpul_error *err)
+{
+    struct nccl_comm *comm = atomic_load(&g->comm);
+    *result = NCCL_SUCCESS;
+    if (comm == NULL) {
+        return 0;
+    }
+    int rc = g->nccl->comm_get_async_error(comm, result);
+    return rc == NCCL_SUCCESS ? 0
+                              : nccl_fail(g, "ncclCommGetAsyncError", rc, err);
+}
+
+int gpu_nccl_check(struct gpu *g, const char *call, int result,
+                   struct gpul_error *err)
+{
+    long ns = NAP_NS_MIN;
+    while (result == NCCL_IN_PROGRESS) {
+        if (atomic_load(&g->stop)) {
+            return stopped(call, err);
+        }
+        nap(&ns);
+        int status = async_result(g, &result, err);
+        if (status != 0) {
+            return status;
+        }
+    }
+    return result == NCCL_SUCCESS ? 0 : nccl_fail(g, call, result, err);
+}
+
+/* ---- waiting for the device ---------------------------------------------- */
+
+int gpu_event_wait(struct gpu *g, const char *what, struct cuda_event *event,
+                   struct gpul_error *err)
+{
+    long ns = NAP_NS_MIN;
+    for (;;) {
+        int result = g->cuda->event_query(event);
+        if (result != CUDA_RESULT_NOT_READY) {
+            return gpu_cuda_check(g, what, result, err);
+        }
+        int status = async_result(g, &result, err);
+        if (status != 0) {
+            return status;
+        }
+        if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
+            return nccl_fail(g, what, result, err);
+        }
+        if (atomic_load(&g->stop)) {
+            return stopped(what, err);
+        }
+        nap(&ns);
+    }
+}
+
+int gpu_stream_wait(struct gpu *g, const char *what, struct gpul_error *err)
+{
+    int status = gpu_cuda_check(
+        g, what, g->cuda->event_record(g->event, g->stream), err);
+    return status == 0 ? gpu_event_wait(g, what, g->event, err) : status;
+}

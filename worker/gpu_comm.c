@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/gpu_comm.h"
+
+#include <string.h>
+
+int gpu_comm_id(struct gpu *g, struct nccl_unique_id *out,
+                struct gpul_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    return gpu_nccl_check(g, "ncclGetUniqueId", g->nccl->get_unique_id(out),
+                          err);
+}
+
+/* Does the library agree on who we are? */
+static int check_place(struct gpu *g, const struct gpu_comm_place *place,
+                       struct gpul_error *err)
+{
+    struct nccl_comm *comm = atomic_load(&g->comm);
+    int ranks = 0;
+    int rank = -1;
+    int status = gpu_nccl_check(g, "ncclCommCount",
+                                g->nccl->comm_count(comm, &ranks), err);
+    if (status == 0) {
+        status = gpu_nccl_check(g, "ncclCommUserRank",
+                                g->nccl->comm_user_rank(comm, &rank), err);
+    }
+    if (status == 0 &&
+        (ranks != (int)place->ranks || rank != (int)place->rank)) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "NCCL says rank %d of %d, expected rank %u of %u",
+                         rank, ranks, place->rank, place->ranks);
+    }
+    return status;
+}
+
+int gpu_comm_init(struct gpu *g, const struct gpu_comm_place *place,
+                  struct nccl_unique_id *ids, struct gpul_error *err)
+{
+    struct nccl_config config = nccl_config_nonblocking();
+    struct nccl_comm *comm = NULL;
+    const char *call;
+    int result;
+    if (place->id_count == 1) {
+        call = "ncclCommInitRankConfig";
+        result = g->nccl->comm_init_rank_config(
+            &comm, (int)place->ranks, ids[0], (int)place->rank, &config);
+    } else if (g->nccl->comm_init_rank_scalable == NULL) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "%u unique IDs, but this NCCL has no "
+                         "ncclCommInitRankScalable",
+                         place->id_count);
+    } else {
+        call = "ncclCommInitRankScalable";
+        result = g->nccl->comm_init_rank_scalable(
+            &comm, (int)place->ranks, (int)place->rank, (int)place->id_count,
+            ids, &config);
+    }
+    atomic_store(&g->comm, comm);
+    int status = gpu_nccl_check(g, call, result, err);
+    return status == 0 ? check_place(g, place, err) : status;
+}
+
+int gpu_comm_end(struct gpu *g, struct gpul_error *err)
+{
+    struct nccl_comm *comm = atomic_load(&g->comm);
+    int status = gpu_nccl_check(g, "ncclCommFinalize",
+                                g->nccl->comm_finalize(comm), err);
+    if (status != 0) {
+        return status;
+    }
+    atomic_store(&g->comm, NULL); /* nothing to abort from here on */
+    return gpu_nccl_check(g, "ncclCommDestroy", g->nccl->comm_destroy(comm),
+                          err);
+}
+
+void gpu_comm_abort(struct gpu *g)
+{
+    struct nccl_comm *comm = atomic_load(&g->comm);
+    if (comm != NULL) {
+        g->nccl->comm_abort(comm);
+    }
+}

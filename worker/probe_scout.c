@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/probe_scout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proto/limits.h"
+#include "proto/text.h"
+#include "worker/gpu_env.h"
+#include "worker/gpu_facts.h"
+
+extern char **environ;
+
+_Static_assert((int)GPU_DEVICES_MAX <= (int)GPUL_DEVICES_MAX &&
+                   (int)GPU_FINDINGS_MAX <= (int)GPUL_FINDINGS_MAX &&
+                   (int)GPU_FINDING_BYTES <= (int)GPUL_FINDING_BYTES_MAX + 1,
+               "what is read of a device must fit its message");
+
+/* All that the message refers to. */
+struct scout {
+    struct gpu_facts facts;
+    Gpul__Library libraries[3];
+    Gpul__Device devices[GPU_DEVICES_MAX];
+    Gpul__Device *device_list[GPU_DEVICES_MAX];
+    char findings[GPU_DEVICES_MAX][GPU_FINDINGS_MAX][GPU_FINDING_BYTES];
+    char *finding_list[GPU_DEVICES_MAX][GPU_FINDINGS_MAX];
+    char settings[GPUL_SETTINGS_MAX][GPU_ENV_SETTING_BYTES];
+    char *setting_list[GPUL_SETTINGS_MAX];
+};
+
+/* A library's own words may hold anything; a fact is one line. */
+static char *clean(char *text, size_t bytes_max)
+{
+    gpul_text_clean(text, bytes_max);
+    for (char *c = text; *c != 0; c++) {
+        *c = *c == '\n' || *c == '\t' ? ' ' : *c;
+    }
+    return text;
+}
+
+static void set_library(Gpul__Library *out, struct gpu_library *lib)
+{
+    gpul__library__init(out);
+    out->path = clean(lib->file.path, GPUL_PATH_BYTES_MAX);
+    out->version = clean(lib->version, GPUL_VERSION_BYTES_MAX);
+    out->build_id = clean(lib->file.build_id, GPUL_BUILD_ID_BYTES_MAX);
+    out->version_code = lib->version_code;
+    out->error = clean(lib->error, GPUL_TEXT_BYTES_MAX);
+}
+
+static void set_device(struct scout *s, size_t i)
+{
+    struct gpu_device *from = &s->facts.devices[i];
+    Gpul__Device *out = &s->devices[i];
+    gpul__device__init(out);
+    out->index = (uint32_t)i; /* among those that the ranks will see */
+    out->uuid = clean(from->uuid, GPUL_DEVICE_UUID_BYTES_MAX);
+    out->bus_id = clean(from->bus_id, GPUL_TOKEN_BYTES_MAX);
+    out->model = clean(from->model, GPUL_DEVICE_MODEL_BYTES_MAX);
+    gpu_device_get(from, GPU_MEMORY, &out->memory_bytes);
+    gpu_device_get(from, GPU_MEMORY_USED, &out->memory_used_bytes);
+    out->link_gbps = gpu_device_link_gbps(from);
+    out->n_findings = gpu_device_findings(s->findings[i], from);
+    out->findings = s->finding_list[i];
+    for (size_t f = 0; f < out->n_findings; f++) {
+        s->finding_list[i][f] =
+            clean(s->findings[i][f], GPUL_FINDING_BYTES_MAX);
+    }
+    s->device_list[i] = out;
+}
+
+/* Why there can be no self-test on GPUs here, "" if there can. */
+static char *reason(struct gpu_facts *facts)
+{
+    if (facts->error[0] != 0) {
+        return clean(facts->error, GPUL_TEXT_BYTES_MAX);
+    }
+    if (facts->cuda.error[0] != 0) {
+        return clean(facts->cuda.error, GPUL_TEXT_BYTES_MAX);
+    }
+    return clean(facts->nccl.error, GPUL_TEXT_BYTES_MAX);
+}
+
+static void set_facts(Gpul__ProbeFacts *out, struct scout *s)
+{
+    struct gpu_facts *facts = &s->facts;
+    out->error = reason(facts);
+    set_library(&s->libraries[0], &facts->nccl);
+    set_library(&s->libraries[1], &facts->cuda);
+    set_library(&s->libraries[2], &facts->nvml);
+    out->nccl = &s->libraries[0];
+    out->cuda = &s->libraries[1];
+    out->nvml = &s->libraries[2];
+    for (size_t i = 0; i < facts->device_count; i++) {
+        set_device(s, i);
+    }
+    out->n_devices = facts->device_count;
+    out->devices = s->device_list;
+    out->is_simulated = gpu_facts_are_simulated(facts);
+    out->has_scalable_init = facts->nccl_api.comm_init_rank_scalable != NULL;
+    out->n_settings =
+        gpu_env_settings(s->settings, (const char *const *)environ);
+    for (size_t i = 0; i < out->n_settings; i++) {
+        s->setting_list[i] = s->settings[i];
+    }
+    out->settings = s->setting_list;
+}
+
+int probe_scout_serve(struct probe_channel *channel,
+                      const Gpul__ProbeStart *start, const char *command,
+                      struct gpul_error *err)
+{
+    struct scout *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "no memory for the scout");
+    }
+    const struct gpu_facts_request request = {
+        .nccl_path = start->nccl_library[0] != 0 ? start->nccl_library : NULL,
+        .command = command,
+        .environment = (const char *const *)environ,
+    };
+    Gpul__ProbeFacts facts = GPUL__PROBE_FACTS__INIT;
+    struct gpul_error why;
+    int status = gpu_facts_read(&s->facts, &request, &why);
+    if (status == 0) {
+        set_facts(&facts, s);
+    } else {
+        facts.error = clean(why.text, GPUL_TEXT_BYTES_MAX);
+    }
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_PROBE_FACTS;
+    frame.probe_facts = &facts;
+    status = probe_channel_write(channel, &frame, err);
+    gpu_facts_release(&s->facts);
+    free(s);
+    return status;
+}
