@@ -25,6 +25,7 @@ struct exchange {
     size_t count;
     struct pollfd *fds; /* abort, listen, then one for each transfer */
     char *is_busy;      /* by rank and direction: an earlier one is under way */
+    bool has_finished;  /* a transfer came to its end, so others may go on */
 };
 
 static size_t ops_count(const struct op *ops)
@@ -102,6 +103,7 @@ static int advance(struct nccl_comm *comm, struct exchange *exchange,
     int status = NCCL_SUCCESS;
 
     *pending = 0;
+    exchange->has_finished = false;
     memset(exchange->is_busy, 0, 2 * (size_t)comm->rank_count);
     exchange->fds[1].events = 0;
     for (size_t i = 0; i < exchange->count && status == NCCL_SUCCESS; i++) {
@@ -125,6 +127,7 @@ static int advance(struct nccl_comm *comm, struct exchange *exchange,
             status = wire_send(fd->fd, &transfer->out, &transfer->left);
         else
             status = wire_receive(fd->fd, &transfer->in, &transfer->left);
+        exchange->has_finished |= transfer->left == 0;
     }
     return status;
 }
@@ -142,6 +145,8 @@ static int exchange_run(struct nccl_comm *comm, struct exchange *exchange)
         status = advance(comm, exchange, &pending);
         if (status != NCCL_SUCCESS || pending == 0)
             break;
+        if (exchange->has_finished)
+            continue; /* nothing may be left that an event would tell of */
         exchange->fds[1].revents = 0;
         status = wire_wait(exchange->fds, 2 + exchange->count);
         if (status == NCCL_SUCCESS && exchange->fds[1].revents & POLLIN)
