@@ -44,20 +44,36 @@ bool core_answer(struct rendezvous *r, struct node *node)
     return r->pending == 0;
 }
 
-static bool is_absent(const struct node *node)
+static bool is_absent(const struct roster *r, uint32_t node_rank,
+                      const void *arg)
 {
-    return !node_is_here(node);
+    (void)arg;
+    return !node_is_here(&r->nodes[node_rank]);
 }
 
-static bool is_silent(const struct node *node)
+static bool is_silent(const struct roster *r, uint32_t node_rank,
+                      const void *arg)
 {
-    return !node->has_answered;
+    (void)arg;
+    return !r->nodes[node_rank].has_answered;
 }
 
 uint32_t core_missing(const struct rendezvous *r, struct text *names)
 {
     return missing_names(names, &r->roster,
-                         r->phase == PHASE_GATHERING ? is_absent : is_silent);
+                         r->phase == PHASE_GATHERING ? is_absent : is_silent,
+                         NULL);
+}
+
+void core_waiting(const struct rendezvous *r, struct waiting *out)
+{
+    if (phase_waits_for_probes(r->phase)) {
+        gputest_waiting(r, out);
+        return;
+    }
+    out->unit = "nodes";
+    out->need = r->roster.count;
+    out->have = out->need - core_missing(r, &out->missing);
 }
 
 Gpul__Frame core_frame(const struct rendezvous *r)

@@ -9,7 +9,8 @@
  *   hello.c       who gets in
  *   operator.c    the front end's words
  *   placing.c     ranks given out, ports reported
- *   selftest.c    the probes
+ *   selftest.c    which self-test, the one on host memory, its failures
+ *   gputest.c     the self-test on GPUs
  *   running.c     launch, exits, success
  *   relay.c       output, credit, notices, environment reports
  *   ending.c      stop, restart, drain, done
@@ -24,12 +25,15 @@
 
 #include "common/minheap.h"
 #include "coordinator/assign.h"
+#include "coordinator/facts.h"
+#include "coordinator/ids.h"
 #include "coordinator/job.h"
 #include "coordinator/missing.h"
 #include "coordinator/notices.h"
 #include "coordinator/outbox.h"
 #include "coordinator/outcome.h"
 #include "coordinator/phase.h"
+#include "coordinator/probes.h"
 #include "coordinator/rendezvous.h"
 #include "coordinator/roster.h"
 #include "coordinator/verdict.h"
@@ -50,11 +54,34 @@ enum {
     /* Refusals that are told to the front end; a flood of them is not. */
     REFUSALS_TOLD_MAX = 64,
     UNITS_TEXT_BYTES = 32, /* what gpul_format_duration may write */
+    /* An error that only tells of another probe's end waits so long for that
+     * one's own. */
+    REMOTE_HOLD_MS = 500,
+    /* A stuck ncclCommAbort is left behind after this; the agent's SIGKILL
+     * follows a second later. */
+    ABORT_DEADLINE_MS = 10000,
+    ABORT_KILL_MS = 1000,
 };
 
 struct peer {
     char *address;     /* NULL: this connection does not exist */
     struct node *node; /* NULL: has not said Hello yet */
+};
+
+/* A failure of the self-test that may be the consequence of another. */
+struct suspicion {
+    bool is_held;
+    uint64_t due_ms; /* when it counts as the cause */
+    const struct node *node;
+    struct text why;
+};
+
+/* What a phase still lacks. */
+struct waiting {
+    uint32_t have;
+    uint32_t need;
+    const char *unit;    /* "nodes", "ranks", "roots" */
+    struct text missing; /* who */
 };
 
 struct rendezvous {
@@ -80,6 +107,10 @@ struct rendezvous {
 
     struct gpul_buf roster_frames;
     struct verdict verdict;
+    struct suspicion suspicion;
+    struct facts facts;   /* these three are empty but in a self-test on */
+    struct probes probes; /* GPUs */
+    struct ids ids;
 
     uint64_t *rank_ended; /* bits, by rank */
     uint32_t ranks_left;
@@ -110,8 +141,11 @@ void core_await_all(struct rendezvous *r);
 /* `node` has given it. Returns true when it was the last. */
 bool core_answer(struct rendezvous *r, struct node *node);
 
-/* Who the phase waits for. Returns how many. */
+/* Which nodes the phase waits for. Returns how many. */
 uint32_t core_missing(const struct rendezvous *r, struct text *names);
+
+/* The same for any phase, in its own units. */
+void core_waiting(const struct rendezvous *r, struct waiting *out);
 
 /* Frames to nodes, with epoch and generation. The body is set by the caller.
  */
@@ -174,10 +208,55 @@ void placing_ready(struct rendezvous *r, struct node *node,
 /* ---- selftest.c ---- */
 
 void selftest_begin(struct rendezvous *r);
+
+/* On host memory, whatever was looked at before. */
+void selftest_begin_on_host(struct rendezvous *r, const char *why);
+
+/* Start what every node starts with: its probe on host memory, or its scout.
+ */
+void selftest_send_starts(struct rendezvous *r,
+                          Gpul__SelfTest__Backend backend);
+
 void selftest_listening(struct rendezvous *r, struct node *node,
                         const Gpul__ProbeListening *listening);
 void selftest_result(struct rendezvous *r, struct node *node,
                      const Gpul__ProbeResult *result);
+
+/* Every result was good: judge the speed, and go on to the launch. */
+void selftest_pass(struct rendezvous *r, const struct verdict_world *world);
+
+/* The job ends by this. */
+void selftest_fail(struct rendezvous *r, enum outcome_code code,
+                   const struct node *node, const char *why);
+
+/* A result is not good: the job ends by it, after REMOTE_HOLD_MS if it only
+ * tells of another probe's end. */
+void selftest_blame(struct rendezvous *r, enum verdict_kind kind,
+                    const struct node *node, const char *why, bool is_remote);
+
+/* Nobody else came up: what was held back is the cause. */
+void selftest_convict(struct rendezvous *r);
+
+/* "nccl", "host-tcp" or "double". */
+const char *selftest_backend(const struct rendezvous *r);
+
+/* ---- gputest.c ---- */
+
+/* Have every node look at its libraries and devices. */
+void gputest_begin(struct rendezvous *r);
+void gputest_facts(struct rendezvous *r, struct node *node,
+                   const Gpul__ProbeFacts *report);
+void gputest_id(struct rendezvous *r, struct node *node,
+                const Gpul__ProbeId *id);
+void gputest_phase(struct rendezvous *r, struct node *node,
+                   const Gpul__ProbePhase *phase);
+void gputest_result(struct rendezvous *r, struct node *node,
+                    const Gpul__ProbeResult *result);
+
+/* See core_waiting; for the phases that wait for probes. */
+void gputest_waiting(const struct rendezvous *r, struct waiting *out);
+
+void gputest_release(struct rendezvous *r);
 
 /* ---- running.c ---- */
 

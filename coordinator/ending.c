@@ -110,9 +110,15 @@ static void await_idle(struct rendezvous *r)
     }
 }
 
+/* Probes on GPUs have their own grace, since an abort takes its time. */
 static uint64_t stop_bound_ms(const struct rendezvous *r)
 {
-    return (uint64_t)r->job.grace_ms + GPUL_DRAIN_DEADLINE_MS;
+    uint64_t grace_ms = r->job.grace_ms;
+    bool has_probes = r->probes.count > 0;
+    if (has_probes && grace_ms < ABORT_DEADLINE_MS + ABORT_KILL_MS) {
+        grace_ms = ABORT_DEADLINE_MS + ABORT_KILL_MS;
+    }
+    return grace_ms + GPUL_DRAIN_DEADLINE_MS;
 }
 
 static void tell_stopping(struct rendezvous *r)
@@ -222,9 +228,10 @@ void ending_idle(struct rendezvous *r, struct node *node,
 static void lost_before_launch(struct rendezvous *r, struct node *node,
                                const char *why)
 {
-    outcome_decide(&r->outcome, OUTCOME_LOST_EARLY, "node_lost", node,
-                   "node %s (%s) was lost while %s: %s", node->name,
-                   node_hostname(node), phase_name(r->phase), why);
+    outcome_decide(
+        &r->outcome, OUTCOME_LOST_EARLY, "node_lost", node,
+        "node %s (%s) was lost %s %s: %s", node->name, node_hostname(node),
+        phase_is_on_gpus(r->phase) ? "in" : "while", phase_name(r->phase), why);
     ending_begin(r, SIGTERM);
 }
 
@@ -275,6 +282,12 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
             lost_before_launch(r, node, why);
         }
         return;
+    case PHASE_FACTS:
+    case PHASE_CUDA:
+    case PHASE_UID:
+    case PHASE_INIT:
+    case PHASE_COLL:
+    case PHASE_END:
     case PHASE_LISTENING:
     case PHASE_PROBING:
     case PHASE_REPORTING:
@@ -314,6 +327,19 @@ static void decide_late(struct rendezvous *r, const char *what,
                    "%u of %u nodes %s within %s; missing: %s",
                    r->roster.count - missing, r->roster.count, what, duration,
                    names.bytes);
+    ending_begin(r, SIGTERM);
+}
+
+static void decide_late_on_gpus(struct rendezvous *r, uint64_t bound_ms)
+{
+    struct waiting waiting;
+    char duration[UNITS_TEXT_BYTES];
+    core_waiting(r, &waiting);
+    gpul_format_duration(duration, bound_ms);
+    outcome_decide(&r->outcome, OUTCOME_DEADLINE, "deadline", NULL,
+                   "%s: %u of %u %s after %s; missing: %s",
+                   phase_name(r->phase), waiting.have, waiting.need,
+                   waiting.unit, duration, waiting.missing.bytes);
     ending_begin(r, SIGTERM);
 }
 
@@ -360,6 +386,16 @@ void ending_deadline(struct rendezvous *r)
         return;
     case PHASE_ASSIGNING:
         decide_late(r, "took their places", GPUL_READY_DEADLINE_MS);
+        return;
+    case PHASE_FACTS:
+    case PHASE_CUDA:
+    case PHASE_UID:
+    case PHASE_INIT:
+    case PHASE_END:
+        decide_late_on_gpus(r, r->job.listen_deadline_ms);
+        return;
+    case PHASE_COLL:
+        decide_late_on_gpus(r, r->job.run_deadline_ms);
         return;
     case PHASE_LISTENING:
         decide_late(r, "finished phase init of the self-test",

@@ -2,6 +2,9 @@
 #include "coordinator/job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "coordinator/text.h"
 
 static uint64_t window_bytes(uint32_t node_count)
 {
@@ -59,6 +62,23 @@ static int read_roles(struct job *job, const Gpul__Job *m,
     return job->has_roles ? gpul_rolemap_check(&job->roles, err) : 0;
 }
 
+static int read_self_test(struct job *job, const Gpul__SelfTest *m,
+                          struct gpul_error *err)
+{
+    gpul__sweep__init(&job->sweep);
+    job->self_test = m->level;
+    job->listen_deadline_ms = m->listen_deadline_ms;
+    job->run_deadline_ms = m->run_deadline_ms;
+    job->backend = m->backend;
+    if (m->sweep != NULL) {
+        job->sweep = *m->sweep;
+    }
+    job->nccl_library = text_copy(m->nccl_library);
+    return job->nccl_library != NULL
+               ? 0
+               : gpul_fail(err, GPUL_ENOMEM, "out of memory for the job");
+}
+
 static void read_fields(struct job *job, const Gpul__Job *m)
 {
     snprintf(job->job_id, sizeof(job->job_id), "%s", m->job_id);
@@ -73,11 +93,6 @@ static void read_fields(struct job *job, const Gpul__Job *m)
     job->forwards_output = m->forwards_output;
     job->keeps_logs = m->keeps_logs;
     job->window_bytes = window_bytes(m->node_count);
-    if (m->self_test != NULL && !job->is_env) {
-        job->self_test = m->self_test->level;
-        job->listen_deadline_ms = m->self_test->listen_deadline_ms;
-        job->run_deadline_ms = m->self_test->run_deadline_ms;
-    }
 }
 
 static int encode(struct job *job, const Gpul__Job *m, uint32_t epoch,
@@ -105,6 +120,9 @@ int job_init(struct job *job, const Gpul__Job *message, uint32_t epoch,
         read_fields(job, message);
         rc = read_roles(job, message, err);
     }
+    if (rc == 0 && message->self_test != NULL && !job->is_env) {
+        rc = read_self_test(job, message->self_test, err);
+    }
     if (rc == 0) {
         rc = encode(job, message, epoch, err);
     }
@@ -117,6 +135,7 @@ int job_init(struct job *job, const Gpul__Job *message, uint32_t epoch,
 void job_release(struct job *job)
 {
     gpul_buf_release(&job->frame);
+    free(job->nccl_library);
     *job = (struct job){0};
 }
 

@@ -25,6 +25,9 @@ struct job {
     Gpul__SelfTest__Level self_test; /* OFF in mode ENV */
     uint32_t listen_deadline_ms;
     uint32_t run_deadline_ms;
+    Gpul__SelfTest__Backend backend;
+    Gpul__Sweep sweep;
+    char *nccl_library; /* owned; the user's choice, "" without one */
     uint32_t report_rank;
     bool reports_all_ranks;
     bool forwards_output;

@@ -4,11 +4,11 @@
 #include "common/buf.h"
 
 static uint32_t collect(struct gpul_hostlist *names, const struct roster *r,
-                        missing_fn lacks)
+                        missing_fn lacks, const void *arg)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < r->count; i++) {
-        if (!lacks(&r->nodes[i])) {
+        if (!lacks(r, i, arg)) {
             continue;
         }
         if (count++ < MISSING_NAMES_MAX) {
@@ -19,14 +19,14 @@ static uint32_t collect(struct gpul_hostlist *names, const struct roster *r,
 }
 
 uint32_t missing_names(struct text *out, const struct roster *r,
-                       missing_fn lacks)
+                       missing_fn lacks, const void *arg)
 {
     struct gpul_hostlist names;
     struct gpul_buf folded;
     gpul_hostlist_init(&names);
     /* Room for the count behind the names. */
     gpul_buf_init(&folded, GPUL_TEXT_BYTES_MAX / 2);
-    uint32_t count = collect(&names, r, lacks);
+    uint32_t count = collect(&names, r, lacks, arg);
     size_t shown = names.count;
     while (shown > 0 && gpul_hostlist_fold(&folded, &names, 0, shown) != 0) {
         shown--; /* ten names of 253 bytes do not fit a text */

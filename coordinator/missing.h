@@ -10,13 +10,14 @@
 
 enum { MISSING_NAMES_MAX = 10 };
 
-/* Does what is waited for lack this node? */
-typedef bool (*missing_fn)(const struct node *node);
+/* Is this node to be named? `arg` is the caller's. */
+typedef bool (*missing_fn)(const struct roster *r, uint32_t node_rank,
+                           const void *arg);
 
 /* Write the names of the nodes that `lacks` is true for: the first ten,
  * folded, then a count. Returns how many there are. Without memory for the
  * names only the count is given. */
 uint32_t missing_names(struct text *out, const struct roster *r,
-                       missing_fn lacks);
+                       missing_fn lacks, const void *arg);
 
 #endif

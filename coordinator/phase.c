@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #define BIT(phase) (1u << PHASE_##phase)
+#define ON_GPUS "self-test phase "
 
 static const struct {
     const char *name;
@@ -11,8 +12,16 @@ static const struct {
 } table[PHASE_COUNT] = {
     [PHASE_START] = {"start", BIT(GATHERING) | BIT(DONE)},
     [PHASE_GATHERING] = {"gathering", BIT(ASSIGNING) | BIT(DONE)},
-    [PHASE_ASSIGNING] = {"assigning", BIT(LISTENING) | BIT(REPORTING) |
-                                          BIT(RUNNING) | BIT(DRAINING)},
+    [PHASE_ASSIGNING] = {"assigning", BIT(LISTENING) | BIT(FACTS) |
+                                          BIT(REPORTING) | BIT(RUNNING) |
+                                          BIT(DRAINING)},
+    [PHASE_FACTS] = {ON_GPUS "facts",
+                     BIT(CUDA) | BIT(LISTENING) | BIT(RUNNING) | BIT(DRAINING)},
+    [PHASE_CUDA] = {ON_GPUS "cuda", BIT(UID) | BIT(DRAINING)},
+    [PHASE_UID] = {ON_GPUS "uid", BIT(INIT) | BIT(DRAINING)},
+    [PHASE_INIT] = {ON_GPUS "init", BIT(COLL) | BIT(DRAINING)},
+    [PHASE_COLL] = {ON_GPUS "coll", BIT(END) | BIT(DRAINING)},
+    [PHASE_END] = {ON_GPUS "end", BIT(RUNNING) | BIT(DRAINING)},
     [PHASE_LISTENING] = {"listening", BIT(PROBING) | BIT(DRAINING)},
     [PHASE_PROBING] = {"probing", BIT(RUNNING) | BIT(DRAINING)},
     [PHASE_REPORTING] = {"reporting", BIT(DRAINING)},
@@ -27,6 +36,22 @@ const char *phase_name(enum phase phase)
 {
     assert(phase < PHASE_COUNT);
     return table[phase].name;
+}
+
+const char *phase_short_name(enum phase phase)
+{
+    assert(phase_is_on_gpus(phase));
+    return phase_name(phase) + sizeof(ON_GPUS) - 1;
+}
+
+bool phase_is_on_gpus(enum phase phase)
+{
+    return phase >= PHASE_FACTS && phase <= PHASE_END;
+}
+
+bool phase_waits_for_probes(enum phase phase)
+{
+    return phase_is_on_gpus(phase) && phase != PHASE_FACTS;
 }
 
 bool phase_may_follow(enum phase from, enum phase to)

@@ -3,12 +3,16 @@
  * The phases of a job and which may follow which. Pure.
  *
  *   START -> GATHERING -> ASSIGNING -> LISTENING -> PROBING -> RUNNING
- *                          ^     |                              |  |
- *                          |     +-> RUNNING, REPORTING         |  |
- *                          +------------ RESTARTING <-----------+  |
- *                                                                  v
- *   every phase from ASSIGNING on -------------------------> DRAINING
- *   START, GATHERING ------------> DONE <-----------------------+
+ *                          ^   |           ^                   ^  |  |
+ *                          |   +-> FACTS --+-------------------+  |  |
+ *                          |   |     |                         |  |  |
+ *                          |   |     +-> CUDA -> UID -> INIT   |  |  |
+ *                          |   |           -> COLL -> END -----+  |  |
+ *                          |   +-> RUNNING, REPORTING             |  |
+ *                          +------------ RESTARTING <-------------+  |
+ *                                                                    v
+ *   every phase from ASSIGNING on ---------------------------> DRAINING
+ *   START, GATHERING ------------> DONE <-------------------------+
  *                                   +-> OVER
  */
 #ifndef COORDINATOR_PHASE_H
@@ -20,6 +24,12 @@ enum phase {
     PHASE_START,      /* the front end has not said yet what the job is */
     PHASE_GATHERING,  /* waiting for every node's Hello */
     PHASE_ASSIGNING,  /* for every node's Ready */
+    PHASE_FACTS,      /* self-test on GPUs: for every scout's facts */
+    PHASE_CUDA,       /* for a context on every device */
+    PHASE_UID,        /* for every root's unique ID */
+    PHASE_INIT,       /* for the communicator of every probe */
+    PHASE_COLL,       /* for every sweep */
+    PHASE_END,        /* for every result */
     PHASE_LISTENING,  /* for every probe's address */
     PHASE_PROBING,    /* for every probe's result */
     PHASE_REPORTING,  /* mode ENV: for the reports */
@@ -31,7 +41,17 @@ enum phase {
     PHASE_COUNT,
 };
 
+/* "probing"; "self-test phase init" for those of the self-test on GPUs. */
 const char *phase_name(enum phase phase);
+
+/* "init": the user's name of a phase of the self-test on GPUs. */
+const char *phase_short_name(enum phase phase);
+
+/* Is it one of the self-test on GPUs? */
+bool phase_is_on_gpus(enum phase phase);
+
+/* Does it wait for probes rather than for nodes? */
+bool phase_waits_for_probes(enum phase phase);
 
 bool phase_may_follow(enum phase from, enum phase to);
 

@@ -30,6 +30,11 @@ static uint64_t member_mask(const struct rendezvous *r)
     if (r->job.self_test != GPUL__SELF_TEST__LEVEL__OFF) {
         mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_LISTENING) |
                 GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_RESULT);
+        if (r->job.backend != GPUL__SELF_TEST__BACKEND__BACKEND_HOST) {
+            mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_FACTS) |
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_ID) |
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_PHASE);
+        }
     }
     return mask;
 }

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "coordinator/core.h"
 
@@ -40,6 +41,7 @@ void rendezvous_destroy(struct rendezvous *r)
     free(r->rank_ended);
     gpul_minheap_release(&r->silences);
     gpul_buf_release(&r->roster_frames);
+    gputest_release(r);
     outcome_release(&r->outcome);
     roster_release(&r->roster);
     job_release(&r->job);
@@ -73,7 +75,20 @@ static void generation_message(struct rendezvous *r, struct node *node,
         selftest_listening(r, node, frame->probe_listening);
         return;
     case GPUL__FRAME__BODY_PROBE_RESULT:
-        selftest_result(r, node, frame->probe_result);
+        if (phase_waits_for_probes(r->phase)) {
+            gputest_result(r, node, frame->probe_result);
+        } else {
+            selftest_result(r, node, frame->probe_result);
+        }
+        return;
+    case GPUL__FRAME__BODY_PROBE_FACTS:
+        gputest_facts(r, node, frame->probe_facts);
+        return;
+    case GPUL__FRAME__BODY_PROBE_ID:
+        gputest_id(r, node, frame->probe_id);
+        return;
+    case GPUL__FRAME__BODY_PROBE_PHASE:
+        gputest_phase(r, node, frame->probe_phase);
         return;
     case GPUL__FRAME__BODY_EXITS:
         running_exits(r, node, frame->exits);
@@ -131,19 +146,19 @@ static void peer_message(struct rendezvous *r, uint32_t conn,
 
 static void tell_waiting(struct rendezvous *r)
 {
-    struct text names;
-    uint32_t missing = core_missing(r, &names);
+    struct waiting waiting;
+    core_waiting(r, &waiting);
     r->phase_half_ms = NEVER_MS;
-    if (missing == 0) {
+    if (waiting.have == waiting.need) {
         return;
     }
     outbox_log(&r->out, false, "%s: still waiting for %s", phase_name(r->phase),
-               names.bytes);
+               waiting.missing.bytes);
     Gpul__Event event = GPUL__EVENT__INIT;
     event.kind = GPUL__EVENT__KIND__WAITING;
-    event.have = r->roster.count - missing;
-    event.need = r->roster.count;
-    event.text = names.bytes;
+    event.have = waiting.have;
+    event.need = waiting.need;
+    event.text = waiting.missing.bytes;
     core_tell_event(r, &event);
 }
 
@@ -153,7 +168,10 @@ static void tick(struct rendezvous *r, bool is_late)
     if (r->phase_half_ms <= r->now_ms) {
         tell_waiting(r);
     }
-    if (r->phase_deadline_ms <= r->now_ms) {
+    bool is_due = r->phase_deadline_ms <= r->now_ms;
+    if (r->suspicion.is_held && (is_due || r->suspicion.due_ms <= r->now_ms)) {
+        selftest_convict(r);
+    } else if (is_due) {
         ending_deadline(r);
     }
     if (r->job_deadline_ms <= r->now_ms) {
@@ -216,6 +234,9 @@ uint64_t rendezvous_next_deadline_ms(const struct rendezvous *r)
 {
     uint64_t due_ms = earlier(r->phase_deadline_ms, r->phase_half_ms);
     due_ms = earlier(due_ms, r->job_deadline_ms);
+    if (r->suspicion.is_held) {
+        due_ms = earlier(due_ms, r->suspicion.due_ms);
+    }
     uint64_t silence_ms;
     uint32_t conn;
     if (gpul_minheap_peek(&r->silences, &silence_ms, &conn)) {
@@ -281,6 +302,22 @@ static bool has_ports(const struct rendezvous *r)
     return true;
 }
 
+/* The counters say what the ranks have passed, and no phase is behind it. */
+static void check_probes(const struct rendezvous *r)
+{
+    uint32_t passed[PROBES_STEP_COUNT] = {0};
+    struct waiting waiting;
+    for (uint32_t rank = 0; rank < r->probes.count; rank++) {
+        for (int step = 1; step <= r->probes.steps[rank]; step++) {
+            passed[step]++;
+        }
+    }
+    assert(memcmp(passed, r->probes.passed, sizeof(passed)) == 0);
+    assert(r->probes.count == facts_rank_count(&r->facts));
+    gputest_waiting(r, &waiting);
+    assert(waiting.have < waiting.need || r->suspicion.is_held);
+}
+
 void rendezvous_check(const struct rendezvous *r)
 {
     assert(r->outcome.is_decided == (r->phase >= PHASE_DRAINING));
@@ -291,8 +328,11 @@ void rendezvous_check(const struct rendezvous *r)
     if (r->phase >= PHASE_GATHERING && r->phase <= PHASE_DRAINING) {
         check_pending(r);
     }
-    if (r->phase >= PHASE_LISTENING && r->phase <= PHASE_RUNNING) {
+    if (r->phase >= PHASE_FACTS && r->phase <= PHASE_RUNNING) {
         assert(has_ports(r));
+    }
+    if (phase_waits_for_probes(r->phase)) {
+        check_probes(r);
     }
     assert(r->phase != PHASE_OVER || r->roster.joined == 0);
 }

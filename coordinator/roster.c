@@ -187,6 +187,12 @@ const char *node_hostname(const struct node *node)
     return node->hostname != NULL ? node->hostname : "";
 }
 
+bool node_shares_host(const struct node *a, const struct node *b)
+{
+    return strcmp(a->hostname, b->hostname) == 0 &&
+           strcmp(a->boot_id, b->boot_id) == 0;
+}
+
 bool node_has_rank(const struct node *node, uint32_t rank)
 {
     return rank >= node->first_rank &&

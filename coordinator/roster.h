@@ -86,6 +86,9 @@ bool node_is_here(const struct node *node);
 /* The host's name as the node told it, "" before its first Hello. */
 const char *node_hostname(const struct node *node);
 
+/* Do both run on one host (name and boot id)? */
+bool node_shares_host(const struct node *a, const struct node *b);
+
 bool node_has_rank(const struct node *node, uint32_t rank);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LISTENING and PROBING: every node's probe listens, dials its right-hand
+ * Which self-test it is, and what follows from its results. On host memory
+ * (LISTENING and PROBING) every node's probe listens, dials its right-hand
  * neighbour in node order, reduces, and reports. Skipped where there is
  * nothing to reduce.
  */
@@ -8,7 +9,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "coordinator/core.h"
+
+/* ---- the choice ---- */
+
+static bool has_no_gpu(const struct roster *r, uint32_t node_rank,
+                       const void *arg)
+{
+    (void)arg;
+    return r->nodes[node_rank].gpus == 0;
+}
+
+/* With `auto` only where every node has a GPU; a mixture is worth a line. */
+static bool wants_gpus(struct rendezvous *r)
+{
+    struct text names;
+    if (r->job.backend != GPUL__SELF_TEST__BACKEND__BACKEND_AUTO) {
+        return r->job.backend == GPUL__SELF_TEST__BACKEND__BACKEND_NCCL;
+    }
+    uint32_t without = missing_names(&names, &r->roster, has_no_gpu, NULL);
+    if (without > 0 && without < r->roster.count) {
+        core_tell_text(r, GPUL__EVENT__KIND__NOTICE, NULL,
+                       "no GPU on %s: the self-test runs on host memory, not "
+                       "over NCCL",
+                       names.bytes);
+    }
+    return without == 0;
+}
+
+void selftest_begin(struct rendezvous *r)
+{
+    static const char why[] = "every node is ready";
+    bool is_wanted = r->job.self_test != GPUL__SELF_TEST__LEVEL__OFF;
+    if (!is_wanted || r->generation > 1) {
+        running_begin(r, why);
+    } else if (wants_gpus(r)) {
+        gputest_begin(r);
+    } else {
+        selftest_begin_on_host(r, why);
+    }
+}
+
+/* ---- on host memory ---- */
 
 /* One token a generation. Mixing as in SplitMix64: Steele, Lea, Flood, "Fast
  * splittable pseudorandom number generators", 2014. */
@@ -20,13 +63,17 @@ static uint64_t ring_token(const struct rendezvous *r)
     return z ^ (z >> 31);
 }
 
-static void start_probes(struct rendezvous *r)
+void selftest_send_starts(struct rendezvous *r, Gpul__SelfTest__Backend backend)
 {
     Gpul__ProbeStart start = GPUL__PROBE_START__INIT;
     start.level = r->job.self_test;
     start.node_count = r->roster.count;
     start.token = ring_token(r);
     start.deadline_ms = r->job.listen_deadline_ms;
+    start.backend = backend;
+    if (backend == GPUL__SELF_TEST__BACKEND__BACKEND_NCCL) {
+        start.nccl_library = r->job.nccl_library;
+    }
     Gpul__Frame frame = core_frame(r);
     frame.body_case = GPUL__FRAME__BODY_PROBE_START;
     frame.probe_start = &start;
@@ -37,26 +84,30 @@ static void start_probes(struct rendezvous *r)
     }
 }
 
-void selftest_begin(struct rendezvous *r)
+static void tell_started(struct rendezvous *r)
 {
-    bool is_wanted = r->job.self_test != GPUL__SELF_TEST__LEVEL__OFF;
-    if (!is_wanted || r->generation > 1) {
-        running_begin(r, "every node is ready");
-        return;
-    }
+    struct text text;
+    text_format(&text, "all-reduce over %u nodes", r->roster.count);
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_STARTED;
+    event.text = text.bytes;
+    event.backend = wire_text(selftest_backend(r));
+    core_tell_event(r, &event);
+}
+
+void selftest_begin_on_host(struct rendezvous *r, const char *why)
+{
     if (r->roster.count == 1) {
         core_tell_text(r, GPUL__EVENT__KIND__SELF_TEST_SKIPPED, NULL,
                        "one node has nothing to reduce with");
-        running_begin(r, "every node is ready");
+        running_begin(r, why);
         return;
     }
-    core_enter(r, PHASE_LISTENING, r->job.listen_deadline_ms,
-               "every node is ready");
+    core_enter(r, PHASE_LISTENING, r->job.listen_deadline_ms, "%s", why);
     core_await_all(r);
     verdict_init(&r->verdict);
-    core_tell_text(r, GPUL__EVENT__KIND__SELF_TEST_STARTED, NULL,
-                   "all-reduce over %u nodes", r->roster.count);
-    start_probes(r);
+    tell_started(r);
+    selftest_send_starts(r, GPUL__SELF_TEST__BACKEND__BACKEND_HOST);
 }
 
 static void connect_probes(struct rendezvous *r)
@@ -75,16 +126,6 @@ static void connect_probes(struct rendezvous *r)
         connect.port = neighbour->probe_port;
         core_send(r, &r->roster.nodes[i], &frame);
     }
-}
-
-static void fail(struct rendezvous *r, enum outcome_code code,
-                 const struct node *node, const char *why)
-{
-    outcome_decide(&r->outcome, code,
-                   code == OUTCOME_WRONG_DATA ? "self_test_wrong_data"
-                                              : "self_test_failed",
-                   node, "%s", why);
-    ending_begin(r, SIGTERM);
 }
 
 /* Most probes listen where the node is; only others cost memory. */
@@ -111,7 +152,7 @@ void selftest_listening(struct rendezvous *r, struct node *node,
         struct text why;
         text_format(&why, "self-test: the probe of node %s listens on port %u",
                     node->name, listening->port);
-        fail(r, OUTCOME_CHECK_FAILED, node, why.bytes);
+        selftest_fail(r, OUTCOME_CHECK_FAILED, node, why.bytes);
         return;
     }
     keep_address(r, node, listening->address);
@@ -124,23 +165,6 @@ void selftest_listening(struct rendezvous *r, struct node *node,
     }
 }
 
-static void pass(struct rendezvous *r)
-{
-    Gpul__SelfTestRow *pointers[GPUL_PROBE_ROWS_MAX];
-    verdict_finish(&r->verdict, r->roster.count);
-    for (size_t i = 0; i < r->verdict.row_count; i++) {
-        pointers[i] = &r->verdict.rows[i];
-    }
-    Gpul__Event event = GPUL__EVENT__INIT;
-    event.kind = GPUL__EVENT__KIND__SELF_TEST_PASSED;
-    event.have = r->roster.count;
-    event.need = r->roster.count;
-    event.rows = pointers;
-    event.n_rows = r->verdict.row_count;
-    core_tell_event(r, &event);
-    running_begin(r, "the self-test passed");
-}
-
 void selftest_result(struct rendezvous *r, struct node *node,
                      const Gpul__ProbeResult *result)
 {
@@ -150,21 +174,146 @@ void selftest_result(struct rendezvous *r, struct node *node,
         return;
     }
     struct text why;
-    switch (verdict_add(&r->verdict, &why, node->name, result)) {
-    case VERDICT_WRONG_DATA:
-        fail(r, OUTCOME_WRONG_DATA, node, why.bytes);
-        return;
-    case VERDICT_ERROR:
-        fail(r, OUTCOME_CHECK_FAILED, node, why.bytes);
-        return;
-    case VERDICT_GOOD:
-        break;
-    }
-    if (is_early) {
+    const struct verdict_source from = {
+        .node_name = node->name,
+        .rank = roster_index(&r->roster, node),
+        .phase = "init",
+    };
+    enum verdict_kind kind = verdict_add(&r->verdict, &why, &from, result);
+    if (kind != VERDICT_GOOD) {
+        selftest_blame(r, kind, node, why.bytes, result->is_remote);
+    } else if (is_early) {
         text_format(&why, "self-test: node %s has a result before it began",
                     node->name);
-        fail(r, OUTCOME_CHECK_FAILED, node, why.bytes);
+        selftest_fail(r, OUTCOME_CHECK_FAILED, node, why.bytes);
     } else if (core_answer(r, node)) {
-        pass(r);
+        const struct verdict_world world = {.ranks = r->roster.count,
+                                            .nodes = r->roster.count};
+        selftest_pass(r, &world);
     }
+}
+
+/* ---- what follows ---- */
+
+const char *selftest_backend(const struct rendezvous *r)
+{
+    if (r->probes.count == 0 && r->phase != PHASE_FACTS) {
+        return "host-tcp";
+    }
+    return r->facts.is_simulated ? "double" : "nccl";
+}
+
+static const char *reason_token(enum outcome_code code)
+{
+    switch (code) {
+    case OUTCOME_WRONG_DATA:
+        return "self_test_wrong_data";
+    case OUTCOME_SLOW:
+        return "self_test_slow";
+    default:
+        return "self_test_failed";
+    }
+}
+
+void selftest_fail(struct rendezvous *r, enum outcome_code code,
+                   const struct node *node, const char *why)
+{
+    r->suspicion.is_held = false;
+    outcome_decide(&r->outcome, code, reason_token(code), node, "%s", why);
+    ending_begin(r, SIGTERM);
+}
+
+void selftest_blame(struct rendezvous *r, enum verdict_kind kind,
+                    const struct node *node, const char *why, bool is_remote)
+{
+    if (kind == VERDICT_WRONG_DATA) {
+        selftest_fail(r, OUTCOME_WRONG_DATA, node, why);
+    } else if (!is_remote) {
+        selftest_fail(r, OUTCOME_CHECK_FAILED, node, why);
+    } else if (!r->suspicion.is_held) {
+        r->suspicion = (struct suspicion){
+            .is_held = true,
+            .due_ms = r->now_ms + REMOTE_HOLD_MS,
+            .node = node,
+        };
+        text_format(&r->suspicion.why, "%s", why);
+        outbox_log(&r->out, false, "held back: %s", why);
+    }
+}
+
+void selftest_convict(struct rendezvous *r)
+{
+    r->suspicion.is_held = false;
+    if (!r->outcome.is_decided) {
+        struct text why = r->suspicion.why;
+        selftest_fail(r, OUTCOME_CHECK_FAILED, r->suspicion.node, why.bytes);
+    }
+}
+
+/* --min-busbw. False: the job ended by it. */
+static bool is_fast_enough(struct rendezvous *r,
+                           const struct verdict_world *world)
+{
+    struct text why;
+    struct text who;
+    char size[UNITS_TEXT_BYTES];
+    const Gpul__SelfTestRow *row = verdict_largest(&r->verdict);
+    double wanted_gbps = r->job.sweep.busbw_min_gbps;
+    if (wanted_gbps <= 0) {
+        return true;
+    }
+    if (row == NULL || row->busbw_gbps <= 0) {
+        selftest_fail(
+            r, OUTCOME_CHECK_FAILED, NULL,
+            "self-test phase coll: --min-busbw cannot be judged, since there "
+            "is no busbw of an all-reduce; it takes two ranks");
+        return false;
+    }
+    if (row->busbw_gbps >= wanted_gbps) {
+        return true;
+    }
+    uint32_t node_rank = world->has_devices
+                             ? facts_node(&r->facts, row->slowest_rank)
+                             : row->slowest_rank;
+    const struct node *node = &r->roster.nodes[node_rank];
+    const struct verdict_source slowest = {
+        .node_name = node->name,
+        .rank = row->slowest_rank,
+        .has_device = world->has_devices,
+        .device_uuid =
+            world->has_devices ? facts_uuid(&r->facts, row->slowest_rank) : "",
+    };
+    verdict_name(&who, &slowest);
+    gpul_format_size(size, row->bytes);
+    text_format(&why,
+                "self-test phase coll: busbw of all-reduce at %s is %.2f GB/s, "
+                "below the %.2f GB/s of --min-busbw; the slowest is %s",
+                size, row->busbw_gbps, wanted_gbps, who.bytes);
+    selftest_fail(r, OUTCOME_SLOW, node, why.bytes);
+    return false;
+}
+
+void selftest_pass(struct rendezvous *r, const struct verdict_world *world)
+{
+    Gpul__SelfTestRow *pointers[GPUL_PROBE_ROWS_MAX];
+    if (r->suspicion.is_held) {
+        return; /* a failure that was taken back is one all the same */
+    }
+    verdict_finish(&r->verdict, world);
+    if (!is_fast_enough(r, world)) {
+        return;
+    }
+    for (size_t i = 0; i < r->verdict.row_count; i++) {
+        pointers[i] = &r->verdict.rows[i];
+    }
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_PASSED;
+    event.have = world->ranks;
+    event.need = world->ranks;
+    event.rows = pointers;
+    event.n_rows = r->verdict.row_count;
+    event.backend = wire_text(selftest_backend(r));
+    event.is_simulated = r->facts.is_simulated;
+    core_tell_event(r, &event);
+    running_begin(r, "the self-test passed");
 }

@@ -41,6 +41,22 @@ void text_format(struct text *t, const char *format, ...)
     va_end(args);
 }
 
+void text_append(struct text *t, const char *format, ...)
+{
+    struct text added;
+    va_list args;
+    va_start(args, format);
+    text_vformat(&added, format, args);
+    va_end(args);
+    size_t used = strlen(t->bytes);
+    size_t kept = strlen(added.bytes);
+    if (kept > GPUL_TEXT_BYTES_MAX - used) {
+        kept = text_whole_bytes(added.bytes, GPUL_TEXT_BYTES_MAX - used);
+    }
+    memcpy(t->bytes + used, added.bytes, kept);
+    t->bytes[used + kept] = 0;
+}
+
 char *text_copy(const char *text)
 {
     size_t n = strlen(text) + 1;

@@ -22,6 +22,10 @@ void text_format(struct text *t, const char *format, ...)
 void text_vformat(struct text *t, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
+/* Format behind what `t` holds; cut likewise. */
+void text_append(struct text *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* How many of the first `n` bytes of a UTF-8 string of at least n bytes make
  * whole characters. */
 size_t text_whole_bytes(const char *bytes, size_t n);

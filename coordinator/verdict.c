@@ -3,22 +3,84 @@
 
 #include <inttypes.h>
 
+#include "common/bandwidth.h"
+
 void verdict_init(struct verdict *v)
 {
     *v = (struct verdict){0};
 }
 
-static enum verdict_kind wrong_data(struct text *why, const char *node_name,
+void verdict_name(struct text *out, const struct verdict_source *from)
+{
+    if (!from->has_device) {
+        text_format(out, "node %s", from->node_name);
+        return;
+    }
+    text_format(out, "rank %u (node %s", from->rank, from->node_name);
+    if (from->device_uuid[0] != 0) {
+        text_append(out, ", device %s", from->device_uuid);
+    }
+    text_append(out, ")");
+}
+
+/* On host memory it stands further back, or is known by the words. */
+static void name_phase(struct text *why, const struct verdict_source *from,
+                       const Gpul__ProbeResult *result)
+{
+    if (from->has_device) {
+        text_format(why, "self-test phase %s: ",
+                    result->phase[0] != 0 ? result->phase : from->phase);
+    } else {
+        text_format(why, "self-test: ");
+    }
+}
+
+static enum verdict_kind wrong_data(struct text *why,
+                                    const struct verdict_source *from,
                                     const Gpul__ProbeResult *result)
 {
-    text_format(why,
-                "self-test: wrong data on node %s: element %" PRIu64
-                " of an all-reduce of %" PRIu64 " bytes has the wrong sum "
-                "(%" PRIu64 " wrong elements in all); do not train on this "
-                "node before its memory and network have been checked",
-                node_name, result->first_wrong_offset,
-                result->first_wrong_bytes, result->wrong_elements);
+    struct text who;
+    const char *collective = gpul_collective_name(
+        (enum gpul_collective)result->first_wrong_collective);
+    verdict_name(&who, from);
+    name_phase(why, from, result);
+    text_append(why,
+                "wrong data on %s: element %" PRIu64 " of %s %s of %" PRIu64
+                " bytes ",
+                who.bytes, result->first_wrong_offset,
+                collective[0] == 'a' ? "an" : "a", collective,
+                result->first_wrong_bytes);
+    if (from->has_device) {
+        text_append(why, "is wrong in bit %u", result->first_wrong_bit);
+    } else {
+        text_append(why, "has the wrong sum");
+    }
+    text_append(why,
+                " (%" PRIu64 " wrong elements in all); do not train on this "
+                "%s before its memory and %s have been checked",
+                result->wrong_elements, from->has_device ? "device" : "node",
+                from->has_device ? "links" : "network");
     return VERDICT_WRONG_DATA;
+}
+
+static enum verdict_kind error(struct text *why,
+                               const struct verdict_source *from,
+                               const Gpul__ProbeResult *result)
+{
+    struct text who;
+    verdict_name(&who, from);
+    name_phase(why, from, result);
+    if (!from->has_device) {
+        text_append(why, "%s failed in phase %s: %s", who.bytes,
+                    result->phase[0] != 0 ? result->phase : from->phase,
+                    result->error);
+        return VERDICT_ERROR;
+    }
+    text_append(why, "%s: %s", who.bytes, result->error);
+    if (result->library_error[0] != 0) {
+        text_append(why, "; NCCL said: %s", result->library_error);
+    }
+    return VERDICT_ERROR;
 }
 
 static uint64_t wrong_elements(const Gpul__ProbeResult *result)
@@ -36,6 +98,7 @@ static void start_row(Gpul__SelfTestRow *row, const Gpul__ProbeRow *from)
     row->bytes = from->bytes;
     row->count = from->count;
     row->iterations = from->iterations;
+    row->collective = from->collective;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -43,74 +106,123 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void merge_row(Gpul__SelfTestRow *row, const Gpul__ProbeRow *from)
+static void merge_row(Gpul__SelfTestRow *row, const Gpul__ProbeRow *from,
+                      uint32_t rank)
 {
+    if (from->median_ns > row->median_ns) {
+        row->slowest_rank = rank;
+    }
     row->min_ns = larger(row->min_ns, from->min_ns);
     row->median_ns = larger(row->median_ns, from->median_ns);
     row->max_ns = larger(row->max_ns, from->max_ns);
 }
 
-/* All nodes must have measured the same sizes. */
-static int rows_match(const struct verdict *v, const Gpul__ProbeResult *result)
+/* All must have measured the same. */
+static bool rows_match(const struct verdict *v, const Gpul__ProbeResult *result)
 {
     if (result->n_rows == 0 || result->n_rows > GPUL_PROBE_ROWS_MAX) {
-        return 0;
+        return false;
     }
     if (v->result_count == 0) {
-        return 1;
+        return true;
     }
     if (result->n_rows != v->row_count) {
-        return 0;
+        return false;
     }
     for (size_t i = 0; i < v->row_count; i++) {
         if (result->rows[i]->bytes != v->rows[i].bytes ||
-            result->rows[i]->count != v->rows[i].count) {
-            return 0;
+            result->rows[i]->count != v->rows[i].count ||
+            result->rows[i]->collective != v->rows[i].collective) {
+            return false;
         }
     }
-    return 1;
+    return true;
+}
+
+static enum verdict_kind other_rows(struct text *why,
+                                    const struct verdict_source *from)
+{
+    struct text who;
+    verdict_name(&who, from);
+    text_format(why,
+                "self-test: %s measured other message sizes than the other "
+                "%s; is its gpulaunch-worker the same?",
+                who.bytes, from->has_device ? "ranks" : "nodes");
+    return VERDICT_ERROR;
 }
 
 enum verdict_kind verdict_add(struct verdict *v, struct text *why,
-                              const char *node_name,
+                              const struct verdict_source *from,
                               const Gpul__ProbeResult *result)
 {
     if (wrong_elements(result) != 0) {
-        return wrong_data(why, node_name, result);
+        return wrong_data(why, from, result);
     }
     if (result->error[0] != 0) {
-        text_format(why, "self-test: node %s failed in phase %s: %s", node_name,
-                    result->phase[0] != 0 ? result->phase : "init",
-                    result->error);
-        return VERDICT_ERROR;
+        return error(why, from, result);
     }
     if (!rows_match(v, result)) {
-        text_format(why,
-                    "self-test: node %s measured other message sizes than "
-                    "the other nodes; is its gpulaunch-worker the same?",
-                    node_name);
-        return VERDICT_ERROR;
+        return other_rows(why, from);
     }
     for (size_t i = 0; i < result->n_rows; i++) {
         if (v->result_count == 0) {
             start_row(&v->rows[i], result->rows[i]);
         }
-        merge_row(&v->rows[i], result->rows[i]);
+        merge_row(&v->rows[i], result->rows[i], from->rank);
     }
     v->row_count = result->n_rows;
     v->result_count++;
     return VERDICT_GOOD;
 }
 
-void verdict_finish(struct verdict *v, uint32_t n)
+/* common/bandwidth.h says for which collectives it is known. */
+static double ceiling_gbps(Gpul__Collective collective,
+                           const struct verdict_world *w)
 {
-    double factor = n > 0 ? 2.0 * (n - 1) / n : 0;
+    struct gpul_fabric fabric = {
+        .ranks = w->ranks, .nodes = w->nodes, .link_gbps = w->link_gbps};
+    switch (collective) {
+    case GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE:
+    case GPUL__COLLECTIVE__COLLECTIVE_ALL_GATHER:
+    case GPUL__COLLECTIVE__COLLECTIVE_REDUCE_SCATTER:
+        return gpul_ceiling_ring_gbps(&fabric);
+    default:
+        return 0;
+    }
+}
+
+static void finish_row(Gpul__SelfTestRow *row, const struct verdict_world *w)
+{
+    double factor;
+    gpul_busbw_factor(&factor, (enum gpul_collective)row->collective, w->ranks);
+    row->algbw_gbps = gpul_algbw_gbps(row->bytes, row->median_ns);
+    row->busbw_gbps = row->algbw_gbps * factor;
+    if (!w->has_devices) {
+        return;
+    }
+    row->ceiling_gbps = ceiling_gbps(row->collective, w);
+    if (row->collective == GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE) {
+        row->wire_gbps = gpul_wire_gbps(row->busbw_gbps, w->ranks, w->nodes);
+    }
+}
+
+void verdict_finish(struct verdict *v, const struct verdict_world *world)
+{
     for (size_t i = 0; i < v->row_count; i++) {
-        Gpul__SelfTestRow *row = &v->rows[i];
-        if (row->median_ns > 0) {
-            /* Bytes a nanosecond are GB/s. */
-            row->algbw_gbps = (double)row->bytes / (double)row->median_ns;
-            row->busbw_gbps = row->algbw_gbps * factor;
+        finish_row(&v->rows[i], world);
+    }
+}
+
+const Gpul__SelfTestRow *verdict_largest(const struct verdict *v)
+{
+    const Gpul__SelfTestRow *largest = NULL;
+    for (size_t i = 0; i < v->row_count; i++) {
+        const Gpul__SelfTestRow *row = &v->rows[i];
+        bool is_all_reduce =
+            row->collective <= GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE;
+        if (is_all_reduce && (largest == NULL || row->bytes > largest->bytes)) {
+            largest = row;
         }
     }
+    return largest;
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the probes measured, over all nodes. A collective is as slow as its
- * slowest rank, so each time of a row is the largest that any node has. Pure.
+ * What the probes measured, over all of them. A collective is as slow as its
+ * slowest rank, so each time of a row is the largest that any has. Pure.
  *
- * Bandwidth as nccl-tests defines it (doc/PERFORMANCE.md there): algbw is the
- * message size over the time, busbw = algbw * 2(n-1)/n for an all-reduce over
- * n; GB/s are 1e9 bytes a second. The time is the median.
+ * Bandwidth as in common/bandwidth.h; the time is the median.
  */
 #ifndef COORDINATOR_VERDICT_H
 #define COORDINATOR_VERDICT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +19,7 @@
 struct verdict {
     Gpul__SelfTestRow rows[GPUL_PROBE_ROWS_MAX];
     size_t row_count;
-    uint32_t result_count; /* nodes added so far */
+    uint32_t result_count; /* probes added so far */
 };
 
 enum verdict_kind {
@@ -29,15 +28,38 @@ enum verdict_kind {
     VERDICT_WRONG_DATA, /* exit code 21 */
 };
 
+/* Whose result it is. */
+struct verdict_source {
+    const char *node_name;
+    uint32_t rank; /* of the self-test: the node rank on host memory */
+    bool has_device;
+    const char *device_uuid; /* "": not known */
+    const char *phase;       /* what was going on, where it does not say */
+};
+
+/* What the figures are measured against. */
+struct verdict_world {
+    uint32_t ranks;
+    uint32_t nodes;
+    bool has_devices;
+    double link_gbps; /* of one device within its node; 0: unknown */
+};
+
 void verdict_init(struct verdict *v);
 
-/* Add the result of one node. Not good: `why` is the sentence, which names
- * the node (and, for wrong data, the element and the message size). */
+/* "rank 5 (node c, device GPU-1)", "node c" on host memory. */
+void verdict_name(struct text *out, const struct verdict_source *from);
+
+/* Add the result of one probe. Not good: `why` is the sentence, which names
+ * the probe (and, for wrong data, the element and the message). */
 enum verdict_kind verdict_add(struct verdict *v, struct text *why,
-                              const char *node_name,
+                              const struct verdict_source *from,
                               const Gpul__ProbeResult *result);
 
-/* All have been added: compute the bandwidths of an all-reduce over n. */
-void verdict_finish(struct verdict *v, uint32_t n);
+/* All have been added: compute bandwidths and ceilings. */
+void verdict_finish(struct verdict *v, const struct verdict_world *world);
+
+/* All-reduce at its largest size; NULL if it was not measured. */
+const Gpul__SelfTestRow *verdict_largest(const struct verdict *v);
 
 #endif

@@ -11,6 +11,7 @@
 #include "coordinator/text.h"
 #include "proto/limits.h"
 #include "tests/lib/fakenode.h"
+#include "tests/lib/fakeprobes.h"
 #include "tests/lib/simtrace.h"
 #include "tests/lib/watch.h"
 
@@ -387,6 +388,9 @@ static void happen(struct cluster *c, const struct sim_event *event)
         break;
     case SIM_RANK_END:
         fake_rank_end(c, event->node, event->number, event->generation);
+        break;
+    case SIM_PROBE:
+        fake_probe_step(c, event->node, event->number, event->generation);
         break;
     case SIM_NODE_DIES:
         fake_die(c, event->node);

@@ -26,9 +26,29 @@ struct rank_plan {
     uint32_t output_bytes;
 };
 
+/* What a probe on a GPU does at a step: pass it, the first ones. */
+enum fake_fault {
+    FAKE_WELL,
+    FAKE_LIES,    /* it names a rank of another node */
+    FAKE_REPEATS, /* it gives its unique ID twice */
+    FAKE_SILENT,  /* nothing more is heard of it */
+    FAKE_DIES,    /* its agent tells of a signal */
+    FAKE_REMOTE,  /* it tells of another's end */
+    FAKE_WRONG,   /* its data is wrong */
+};
+
+enum { FAKE_PROBES_MAX = 8 };
+
+struct fake_probe {
+    enum fake_fault fault;
+    uint32_t at;       /* enum probes_step at which it happens */
+    uint64_t after_ms; /* and how much later than the step would be */
+};
+
 enum fake_timer {
     FAKE_BEAT,
     FAKE_READY,
+    FAKE_FACTS,
     FAKE_LISTENING,
     FAKE_RESULT,
     FAKE_STOPPED, /* what is left of its ranks has ended */
@@ -64,8 +84,24 @@ struct fake_node {
     uint64_t probe_ms;
     uint64_t probe_ns; /* median of its all-reduce */
     uint64_t stop_ms;  /* from Stop to the ranks' end */
+    /* The self-test on GPUs: what its scout finds, what its probes do. */
+    const char *nccl_version;
+    uint32_t driver_version; /* 13000 */
+    const char *scout_error;
+    const char *finding; /* of its first device */
+    const char *setting;
+    bool never_facts;
+    bool never_ids;   /* its roots make none */
+    bool is_double;   /* its libraries are */
+    bool has_one_id;  /* several cannot be used */
+    bool has_twin;    /* its first device is node 0's */
+    bool reuses_id;   /* every root of it gives the same bytes */
+    uint64_t step_ms; /* from one step of a probe to the next */
+    struct fake_probe probes[FAKE_PROBES_MAX];
+
     const char *ready_error;
     const char *probe_error;
+    bool probe_is_remote; /* that is of another probe's end */
     uint64_t wrong_elements;
     const char *notice;  /* said at Launch */
     const char *goodbye; /* a notice at Finish */
@@ -87,7 +123,10 @@ struct fake_node {
     uint32_t first_rank;
     uint32_t rank_count;
     uint32_t ranks_alive;
-    uint64_t rank_alive; /* bits of the first 64 local ranks */
+    uint64_t rank_alive;  /* bits of the first 64 local ranks */
+    uint32_t probe_first; /* self-test ranks: its first, of all, and IDs */
+    uint32_t probe_world;
+    uint32_t id_count;
     uint64_t credit_bytes;
     uint32_t stop_signal;
     uint32_t refusal; /* reason, 0: none */

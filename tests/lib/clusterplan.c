@@ -33,6 +33,9 @@ static void init_node(struct fake_node *node, const char *prefix,
         .probe_ms = 10,
         .probe_ns = 1000000,
         .stop_ms = 5,
+        .nccl_version = "2.28.9",
+        .driver_version = 13000,
+        .step_ms = 10,
     };
 }
 

@@ -7,6 +7,7 @@
 
 #include "coordinator/text.h"
 #include "proto/limits.h"
+#include "tests/lib/fakeprobes.h"
 
 enum { REDIAL_MS = 20, BACKLOG_MS = 1 };
 
@@ -15,7 +16,7 @@ static struct fake_node *node_of(struct cluster *c, uint32_t index)
     return &c->nodes[index];
 }
 
-static Gpul__Frame frame_of(const struct fake_node *node)
+Gpul__Frame fake_frame(const struct fake_node *node)
 {
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.epoch = 1;
@@ -23,8 +24,8 @@ static Gpul__Frame frame_of(const struct fake_node *node)
     return frame;
 }
 
-static void send(struct cluster *c, const struct fake_node *node,
-                 const Gpul__Frame *frame)
+void fake_send(struct cluster *c, const struct fake_node *node,
+               const Gpul__Frame *frame)
 {
     if (node->link != NULL) {
         cluster_send(c, node->link, frame);
@@ -52,7 +53,7 @@ static void send_hello(struct cluster *c, struct fake_node *node)
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_HELLO;
     frame.hello = &hello;
-    send(c, node, &frame);
+    fake_send(c, node, &frame);
 }
 
 void fake_dial(struct cluster *c, uint32_t index)
@@ -133,10 +134,10 @@ static void send_exit(struct cluster *c, struct fake_node *node, uint32_t rank,
     Gpul__Exits exits = GPUL__EXITS__INIT;
     exits.exits = &list;
     exits.n_exits = 1;
-    Gpul__Frame frame = frame_of(node);
+    Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_EXITS;
     frame.exits = &exits;
-    send(c, node, &frame);
+    fake_send(c, node, &frame);
 }
 
 static void send_output(struct cluster *c, struct fake_node *node,
@@ -144,7 +145,7 @@ static void send_output(struct cluster *c, struct fake_node *node,
 {
     static uint8_t data[GPUL_OUTPUT_BYTES_MAX];
     Gpul__Output output = GPUL__OUTPUT__INIT;
-    Gpul__Frame frame = frame_of(node);
+    Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_OUTPUT;
     frame.output = &output;
     output.rank = rank;
@@ -153,7 +154,7 @@ static void send_output(struct cluster *c, struct fake_node *node,
     while (bytes > 0) {
         output.data.len = bytes < sizeof(data) ? bytes : sizeof(data);
         bytes -= (uint32_t)output.data.len;
-        send(c, node, &frame);
+        fake_send(c, node, &frame);
     }
 }
 
@@ -221,15 +222,15 @@ static void report_environment(struct cluster *c, uint32_t index)
     Gpul__EnvReport report = GPUL__ENV_REPORT__INIT;
     report.entries = &list;
     report.n_entries = 1;
-    Gpul__Frame frame = frame_of(node);
+    Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_ENV_REPORT;
     frame.env_report = &report;
     for (uint32_t i = 0; i < node->rank_count; i++) {
         report.rank = node->first_rank + i;
         report.is_last = false;
-        send(c, node, &frame);
+        fake_send(c, node, &frame);
         report.is_last = true;
-        send(c, node, &frame);
+        fake_send(c, node, &frame);
     }
     node->state = FAKE_RUNNING;
     cluster_plan(c, SIM_NODE_TIMER, index, FAKE_IDLE, node->generation, 1);
@@ -241,10 +242,10 @@ static void say_notice(struct cluster *c, struct fake_node *node,
     if (text != NULL) {
         Gpul__Notice notice = GPUL__NOTICE__INIT;
         notice.text = wire_text(text);
-        Gpul__Frame frame = frame_of(node);
+        Gpul__Frame frame = fake_frame(node);
         frame.body_case = GPUL__FRAME__BODY_NOTICE;
         frame.notice = &notice;
-        send(c, node, &frame);
+        fake_send(c, node, &frame);
     }
 }
 
@@ -309,6 +310,18 @@ static void plan_answer(struct cluster *c, uint32_t index, bool never,
     }
 }
 
+static void start_probe(struct cluster *c, uint32_t index,
+                        const Gpul__ProbeStart *start)
+{
+    struct fake_node *node = node_of(c, index);
+    if (start->backend == GPUL__SELF_TEST__BACKEND__BACKEND_NCCL) {
+        plan_answer(c, index, node->never_facts, FAKE_FACTS, node->listen_ms);
+    } else {
+        plan_answer(c, index, node->never_listens, FAKE_LISTENING,
+                    node->listen_ms);
+    }
+}
+
 void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
 {
     struct fake_node *node = node_of(c, index);
@@ -332,8 +345,13 @@ void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
         take_place(c, index, frame);
         return;
     case GPUL__FRAME__BODY_PROBE_START:
-        plan_answer(c, index, node->never_listens, FAKE_LISTENING,
-                    node->listen_ms);
+        start_probe(c, index, frame->probe_start);
+        return;
+    case GPUL__FRAME__BODY_PROBE_BEGIN:
+        fake_probes_begin(c, index, frame->probe_begin);
+        return;
+    case GPUL__FRAME__BODY_PROBE_IDS:
+        fake_probes_connect(c, index, frame->probe_ids);
         return;
     case GPUL__FRAME__BODY_PROBE_CONNECT:
         plan_answer(c, index, node->never_results, FAKE_RESULT, node->probe_ms);
@@ -366,10 +384,10 @@ static void send_ready(struct cluster *c, struct fake_node *node)
     if (node->ready_error != NULL) {
         ready.error = wire_text(node->ready_error);
     }
-    Gpul__Frame frame = frame_of(node);
+    Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_READY;
     frame.ready = &ready;
-    send(c, node, &frame);
+    fake_send(c, node, &frame);
 }
 
 static void send_listening(struct cluster *c, struct fake_node *node)
@@ -377,10 +395,10 @@ static void send_listening(struct cluster *c, struct fake_node *node)
     Gpul__ProbeListening listening = GPUL__PROBE_LISTENING__INIT;
     listening.address = wire_text(node->address);
     listening.port = 30000;
-    Gpul__Frame frame = frame_of(node);
+    Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_PROBE_LISTENING;
     frame.probe_listening = &listening;
-    send(c, node, &frame);
+    fake_send(c, node, &frame);
 }
 
 static void send_result(struct cluster *c, struct fake_node *node)
@@ -402,11 +420,12 @@ static void send_result(struct cluster *c, struct fake_node *node)
     result.first_wrong_bytes = node->wrong_elements > 0 ? row.bytes : 0;
     if (node->probe_error != NULL) {
         result.error = wire_text(node->probe_error);
+        result.is_remote = node->probe_is_remote;
     }
-    Gpul__Frame frame = frame_of(node);
+    Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
     frame.probe_result = &result;
-    send(c, node, &frame);
+    fake_send(c, node, &frame);
 }
 
 static void send_idle(struct cluster *c, struct fake_node *node)
@@ -417,21 +436,21 @@ static void send_idle(struct cluster *c, struct fake_node *node)
         idle.unclean = &unclean;
         idle.n_unclean = 1;
     }
-    Gpul__Frame frame = frame_of(node);
+    Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_IDLE;
     frame.idle = &idle;
     node->state = FAKE_MEMBER;
-    send(c, node, &frame);
+    fake_send(c, node, &frame);
 }
 
 static void beat(struct cluster *c, uint32_t index)
 {
     struct fake_node *node = node_of(c, index);
     Gpul__Heartbeat heartbeat = GPUL__HEARTBEAT__INIT;
-    Gpul__Frame frame = frame_of(node);
+    Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_HEARTBEAT;
     frame.heartbeat = &heartbeat;
-    send(c, node, &frame);
+    fake_send(c, node, &frame);
     cluster_plan(c, SIM_NODE_TIMER, index, FAKE_BEAT, 0, GPUL_HEARTBEAT_MS);
 }
 
@@ -460,6 +479,8 @@ void fake_timer(struct cluster *c, uint32_t index, enum fake_timer timer,
         return; /* stopped meanwhile */
     } else if (timer == FAKE_READY) {
         send_ready(c, node);
+    } else if (timer == FAKE_FACTS) {
+        fake_scout(c, index);
     } else if (timer == FAKE_LISTENING) {
         send_listening(c, node);
     } else if (timer == FAKE_RESULT) {

@@ -34,6 +34,7 @@ enum sim_kind {
     SIM_OPERATOR_GONE,
     SIM_NODE_TIMER, /* `number` (enum fake_timer) of `node` */
     SIM_RANK_END,   /* rank `number` of `node` */
+    SIM_PROBE,      /* step number % 8 of local probe number / 8 of `node` */
     SIM_NODE_DIES,
 };
 

@@ -22,6 +22,29 @@ static void describe_roster(char *text, size_t n, const Gpul__Roster *r)
              r->page_count, r->addresses, r->port_bases[0], r->rank_counts[0]);
 }
 
+static void describe_start(char *text, size_t n, const Gpul__ProbeStart *p)
+{
+    bool is_scout = p->backend == GPUL__SELF_TEST__BACKEND__BACKEND_NCCL;
+    snprintf(text, n, "%s node %u/%u on %s", is_scout ? "scout" : "probe_start",
+             p->node_rank, p->node_count, p->address);
+}
+
+static void describe_begin(char *text, size_t n, const Gpul__ProbeBegin *b)
+{
+    snprintf(text, n, "probe_begin ranks %u+%u of %u, %u a node, ids %u",
+             b->first_rank, b->rank_count, b->world_size, b->ranks_per_node,
+             b->id_count);
+}
+
+static void describe_ids(char *text, size_t n, const Gpul__ProbeIds *ids)
+{
+    size_t used = (size_t)snprintf(text, n, "probe_ids");
+    for (size_t i = 0; i < ids->n_ids && used < n; i++) {
+        const uint8_t *id = ids->ids[i].data;
+        used += (size_t)snprintf(text + used, n - used, " %u-%u", id[0], id[1]);
+    }
+}
+
 /* False: not worth a line. */
 static bool describe(char *text, size_t n, const Gpul__Frame *f)
 {
@@ -39,9 +62,13 @@ static bool describe(char *text, size_t n, const Gpul__Frame *f)
         describe_roster(text, n, f->roster);
         return true;
     case GPUL__FRAME__BODY_PROBE_START:
-        snprintf(text, n, "probe_start node %u/%u on %s",
-                 f->probe_start->node_rank, f->probe_start->node_count,
-                 f->probe_start->address);
+        describe_start(text, n, f->probe_start);
+        return true;
+    case GPUL__FRAME__BODY_PROBE_BEGIN:
+        describe_begin(text, n, f->probe_begin);
+        return true;
+    case GPUL__FRAME__BODY_PROBE_IDS:
+        describe_ids(text, n, f->probe_ids);
         return true;
     case GPUL__FRAME__BODY_PROBE_CONNECT:
         snprintf(text, n, "probe_connect %s:%u", f->probe_connect->address,
@@ -81,14 +108,16 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
     static const char *const kinds[] = {
         "none",     "joined",   "left",        "refused",      "waiting",
         "assigned", "testing",  "test passed", "test skipped", "launched",
-        "exited",   "stopping", "retrying",    "notice",
+        "exited",   "stopping", "retrying",    "notice",       "facts",
     };
     char count[32] = "";
     if (e->need > 0) {
         snprintf(count, sizeof(count), " %u/%u", e->have, e->need);
     }
-    cluster_note(c, "user: %s%s%s%s%s%s", kinds[e->kind],
+    cluster_note(c, "user: %s%s%s%s%s%s%s%s%s", kinds[e->kind],
                  e->node_name[0] != 0 ? " " : "", e->node_name, count,
+                 e->backend[0] != 0 ? " by " : "", e->backend,
+                 e->is_simulated ? " SIMULATED" : "",
                  e->text[0] != 0 ? ": " : "", e->text);
     for (size_t i = 0; i < e->n_rows; i++) {
         const Gpul__SelfTestRow *row = e->rows[i];
@@ -96,6 +125,10 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
                      (unsigned long long)row->bytes,
                      (unsigned long long)row->median_ns, row->algbw_gbps,
                      row->busbw_gbps);
+        if (row->collective != GPUL__COLLECTIVE__COLLECTIVE_NONE) {
+            cluster_note(c, "user:     collective %u, slowest rank %u",
+                         row->collective, row->slowest_rank);
+        }
     }
 }
 

@@ -37,7 +37,17 @@ void story_run_for_ever(void)
     }
 }
 
-void story_expect(struct cluster *c, uint64_t from_ms, const char *expected)
+void story_init_gpus(struct cluster *c, uint32_t nodes, uint32_t gpus)
+{
+    cluster_init(c, "node", nodes, 1);
+    c->self_test.backend = GPUL__SELF_TEST__BACKEND__BACKEND_NCCL;
+    for (uint32_t i = 0; i < nodes; i++) {
+        c->nodes[i].gpus = gpus;
+    }
+}
+
+void story_expect_part(struct cluster *c, uint64_t from_ms, uint64_t until_ms,
+                       const char *expected)
 {
     c->is_traced = from_ms == 0;
     cluster_start(c);
@@ -45,9 +55,16 @@ void story_expect(struct cluster *c, uint64_t from_ms, const char *expected)
         cluster_run(c, from_ms - 1);
         c->is_traced = true;
     }
-    cluster_run(c, STORY_END_MS);
+    cluster_run(c, until_ms);
     rendezvous_check(c->core);
     assert_string_equal(gpul_buf_text(&c->trace), expected);
-    assert_true(c->is_finished);
+    if (until_ms == STORY_END_MS) {
+        assert_true(c->is_finished);
+    }
     cluster_release(c);
+}
+
+void story_expect(struct cluster *c, uint64_t from_ms, const char *expected)
+{
+    story_expect_part(c, from_ms, STORY_END_MS, expected);
 }

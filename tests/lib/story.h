@@ -20,8 +20,16 @@ void story_init(struct cluster *c);
 /* The ranks of the first generation run until they are stopped. */
 void story_run_for_ever(void);
 
+/* Nodes of one rank and `gpus` devices each, on one host, with a self-test
+ * over NCCL. */
+void story_init_gpus(struct cluster *c, uint32_t nodes, uint32_t gpus);
+
 /* Run the job to its end, tracing from `from_ms` on, compare, and release the
  * cluster. */
 void story_expect(struct cluster *c, uint64_t from_ms, const char *expected);
+
+/* The same up to `until_ms` only. */
+void story_expect_part(struct cluster *c, uint64_t from_ms, uint64_t until_ms,
+                       const char *expected);
 
 #endif

@@ -294,7 +294,7 @@ static void test_slowest_counts(void **state)
     c.nodes[1].probe_ns = 4000000;
     story_expect(
         &c, 19,
-        "19 user: test passed 3/3\n"
+        "19 user: test passed 3/3 by host-tcp\n"
         "19 user:   1048576 B: 4000000 ns, algbw 0.262 busbw 0.350 GB/s\n"
         "19 probing -> running: the self-test passed\n"
         "19 all <- launch attempt 1\n"

@@ -30,6 +30,27 @@ static Gpul__ProbeResult result_of(uint64_t min_ns, uint64_t median_ns,
     return result;
 }
 
+/* The result of a node on host memory. */
+static enum verdict_kind add(struct verdict *v, struct text *why,
+                             const char *node_name,
+                             const Gpul__ProbeResult *result)
+{
+    const struct verdict_source from = {
+        .node_name = node_name,
+        .rank = (uint32_t)(node_name[0] - 'a'),
+        .phase = "init",
+    };
+    return verdict_add(v, why, &from, result);
+}
+
+static const struct verdict_source on_device = {
+    .node_name = "c",
+    .rank = 5,
+    .has_device = true,
+    .device_uuid = "GPU-5",
+    .phase = "coll",
+};
+
 /* Each time is the slowest node's, whichever that is for it; the bandwidths
  * follow nccl-tests: 1e6 B in 500,000 ns are 2 GB/s, times 2*3/4. */
 static void test_slowest(void **state)
@@ -39,10 +60,10 @@ static void test_slowest(void **state)
     struct text why;
     verdict_init(&v);
     Gpul__ProbeResult a = result_of(400000, 500000, 600000);
-    assert_int_equal(verdict_add(&v, &why, "a", &a), VERDICT_GOOD);
+    assert_int_equal(add(&v, &why, "a", &a), VERDICT_GOOD);
     Gpul__ProbeResult b = result_of(450000, 480000, 900000);
-    assert_int_equal(verdict_add(&v, &why, "b", &b), VERDICT_GOOD);
-    verdict_finish(&v, 4);
+    assert_int_equal(add(&v, &why, "b", &b), VERDICT_GOOD);
+    verdict_finish(&v, &(struct verdict_world){.ranks = 4, .nodes = 4});
     assert_int_equal(v.row_count, 1);
     assert_int_equal(v.rows[0].bytes, 1000000);
     assert_int_equal(v.rows[0].min_ns, 450000);
@@ -50,6 +71,8 @@ static void test_slowest(void **state)
     assert_int_equal(v.rows[0].max_ns, 900000);
     assert_true(v.rows[0].algbw_gbps == 2.0);
     assert_true(v.rows[0].busbw_gbps == 3.0);
+    assert_int_equal(v.rows[0].slowest_rank, 0);
+    assert_true(v.rows[0].ceiling_gbps == 0 && v.rows[0].wire_gbps == 0);
 }
 
 /* A measured time of 0 gives no bandwidth rather than an infinite one. */
@@ -60,8 +83,8 @@ static void test_no_time(void **state)
     struct text why;
     verdict_init(&v);
     Gpul__ProbeResult a = result_of(0, 0, 0);
-    assert_int_equal(verdict_add(&v, &why, "a", &a), VERDICT_GOOD);
-    verdict_finish(&v, 2);
+    assert_int_equal(add(&v, &why, "a", &a), VERDICT_GOOD);
+    verdict_finish(&v, &(struct verdict_world){.ranks = 2, .nodes = 2});
     assert_true(v.rows[0].algbw_gbps == 0 && v.rows[0].busbw_gbps == 0);
 }
 
@@ -77,7 +100,7 @@ static void test_wrong_data(void **state)
     a.wrong_elements = 2;
     a.first_wrong_offset = 17;
     a.first_wrong_bytes = 64;
-    assert_int_equal(verdict_add(&v, &why, "node3", &a), VERDICT_WRONG_DATA);
+    assert_int_equal(add(&v, &why, "node3", &a), VERDICT_WRONG_DATA);
     assert_string_equal(
         why.bytes,
         "self-test: wrong data on node node3: element 17 of an all-reduce of "
@@ -85,7 +108,7 @@ static void test_wrong_data(void **state)
         "on this node before its memory and network have been checked");
     a = result_of(1, 1, 1);
     row.wrong_elements = 1;
-    assert_int_equal(verdict_add(&v, &why, "node3", &a), VERDICT_WRONG_DATA);
+    assert_int_equal(add(&v, &why, "node3", &a), VERDICT_WRONG_DATA);
 }
 
 /* An error names the node and the phase; without one it never began. */
@@ -97,9 +120,105 @@ static void test_error(void **state)
     verdict_init(&v);
     Gpul__ProbeResult a = result_of(1, 1, 1);
     a.error = wire_text("no route");
-    assert_int_equal(verdict_add(&v, &why, "b", &a), VERDICT_ERROR);
+    assert_int_equal(add(&v, &why, "b", &a), VERDICT_ERROR);
     assert_string_equal(why.bytes,
                         "self-test: node b failed in phase init: no route");
+}
+
+/* On a device the rank, the device, the phase and NCCL's words are named. */
+static void test_error_on_device(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct text why;
+    verdict_init(&v);
+    Gpul__ProbeResult a = result_of(1, 1, 1);
+    a.error = wire_text("ncclCommInitRankConfig: system error (2)");
+    a.phase = wire_text("init");
+    a.library_error = wire_text("Call to connect timed out");
+    assert_int_equal(verdict_add(&v, &why, &on_device, &a), VERDICT_ERROR);
+    assert_string_equal(why.bytes,
+                        "self-test phase init: rank 5 (node c, device GPU-5): "
+                        "ncclCommInitRankConfig: system error (2); NCCL said: "
+                        "Call to connect timed out");
+}
+
+/* Wrong data on a device: rank, device, collective, element and bit. */
+static void test_wrong_data_on_device(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct text why;
+    verdict_init(&v);
+    Gpul__ProbeResult a = result_of(1, 1, 1);
+    a.wrong_elements = 1;
+    a.first_wrong_offset = 17;
+    a.first_wrong_bytes = 64;
+    a.first_wrong_bit = 23;
+    a.first_wrong_collective = GPUL__COLLECTIVE__COLLECTIVE_BROADCAST;
+    assert_int_equal(verdict_add(&v, &why, &on_device, &a), VERDICT_WRONG_DATA);
+    assert_string_equal(
+        why.bytes,
+        "self-test phase coll: wrong data on rank 5 (node c, device GPU-5): "
+        "element 17 of "
+        "a broadcast of 64 bytes is wrong in bit 23 (1 wrong elements in all); "
+        "do not train on this device before its memory and links have been "
+        "checked");
+}
+
+/* One row for each collective and size, each with its own factor, ceiling
+ * and slowest rank. */
+static void test_collectives(void **state)
+{
+    (void)state;
+    static const Gpul__Collective collectives[] = {
+        GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE,
+        GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE,
+        GPUL__COLLECTIVE__COLLECTIVE_ALL_TO_ALL,
+        GPUL__COLLECTIVE__COLLECTIVE_COPY_TO_HOST,
+    };
+    static const struct {
+        double busbw_gbps;
+        double ceiling_gbps;
+        double wire_gbps;
+    } expected[] = {{1.5, 0, 0.5}, {1.5, 0, 0.5}, {0.75, 0, 0}, {1, 0, 0}};
+    Gpul__ProbeRow parts[4];
+    Gpul__ProbeRow *list[4];
+    struct verdict v;
+    struct text why;
+    verdict_init(&v);
+    for (uint64_t i = 0; i < 4; i++) {
+        gpul__probe_row__init(&parts[i]);
+        parts[i].bytes = i == 1 ? 2048 : 1024;
+        parts[i].median_ns = parts[i].bytes;
+        parts[i].collective = collectives[i];
+        list[i] = &parts[i];
+    }
+    Gpul__ProbeResult a = GPUL__PROBE_RESULT__INIT;
+    a.rows = list;
+    a.n_rows = 4;
+    assert_int_equal(verdict_add(&v, &why, &on_device, &a), VERDICT_GOOD);
+    verdict_finish(&v, &(struct verdict_world){
+                           .ranks = 4, .nodes = 2, .has_devices = true});
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(v.rows[i].busbw_gbps == expected[i].busbw_gbps);
+        assert_true(v.rows[i].ceiling_gbps == expected[i].ceiling_gbps);
+        assert_true(v.rows[i].wire_gbps == expected[i].wire_gbps);
+        assert_int_equal(v.rows[i].slowest_rank, 5);
+    }
+    assert_ptr_equal(verdict_largest(&v), &v.rows[1]);
+    /* Within one node the links are the ceiling. */
+    verdict_finish(
+        &v, &(struct verdict_world){
+                .ranks = 4, .nodes = 1, .has_devices = true, .link_gbps = 450});
+    assert_true(v.rows[0].ceiling_gbps == 450 && v.rows[0].wire_gbps == 0);
+    assert_true(v.rows[2].ceiling_gbps == 0);
+    list[0]->collective = GPUL__COLLECTIVE__COLLECTIVE_BROADCAST;
+    assert_int_equal(verdict_add(&v, &why, &on_device, &a), VERDICT_ERROR);
+    assert_string_equal(why.bytes,
+                        "self-test: rank 5 (node c, device GPU-5) measured "
+                        "other message sizes than the other ranks; is its "
+                        "gpulaunch-worker the same?");
 }
 
 /* Nodes that measured different things cannot be compared. */
@@ -113,23 +232,28 @@ static void test_other_rows(void **state)
     struct text why;
     verdict_init(&v);
     Gpul__ProbeResult a = result_of(1, 1, 1);
-    assert_int_equal(verdict_add(&v, &why, "a", &a), VERDICT_GOOD);
+    assert_int_equal(add(&v, &why, "a", &a), VERDICT_GOOD);
     a.n_rows = 2;
-    assert_int_equal(verdict_add(&v, &why, "b", &a), VERDICT_ERROR);
+    assert_int_equal(add(&v, &why, "b", &a), VERDICT_ERROR);
     assert_string_equal(why.bytes, expected);
     a.n_rows = 0;
-    assert_int_equal(verdict_add(&v, &why, "b", &a), VERDICT_ERROR);
+    assert_int_equal(add(&v, &why, "b", &a), VERDICT_ERROR);
     a.n_rows = 1;
     row.bytes = 8;
-    assert_int_equal(verdict_add(&v, &why, "b", &a), VERDICT_ERROR);
+    assert_int_equal(add(&v, &why, "b", &a), VERDICT_ERROR);
     assert_string_equal(why.bytes, expected);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slowest),    cmocka_unit_test(test_no_time),
-        cmocka_unit_test(test_wrong_data), cmocka_unit_test(test_error),
+        cmocka_unit_test(test_slowest),
+        cmocka_unit_test(test_no_time),
+        cmocka_unit_test(test_wrong_data),
+        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_error_on_device),
+        cmocka_unit_test(test_wrong_data_on_device),
+        cmocka_unit_test(test_collectives),
         cmocka_unit_test(test_other_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stories of probes that do not come: each phase of the self-test on GPUs has
+ * its bound. The notation is that of test_stories_gather.c.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator/probes.h"
+#include "coordinator/text.h"
+#include "tests/lib/story.h"
+
+/* A probe without a context: rank, node and device. */
+static void test_silent_cuda(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[1].probes[1] = (struct fake_probe){FAKE_SILENT, PROBES_CUDA, 0};
+    story_expect(
+        &c, 11,
+        "10007 self-test phase cuda: still waiting for rank 3 (node node1, "
+        "device GPU-1-1)\n"
+        "10007 user: waiting 3/4: rank 3 (node node1, device GPU-1-1)\n"
+        "20007 self-test phase cuda -> draining: self-test phase cuda: 3 of 4 "
+        "ranks after 20 s; missing: rank 3 (node node1, device GPU-1-1)\n"
+        "20007 user: stopping: self-test phase cuda: 3 of 4 ranks after 20 s; "
+        "missing: rank 3 (node node1, device GPU-1-1)\n"
+        "20007 all <- stop signal 15 grace 30000\n"
+        "20014 draining -> done: exit code 40, self-test phase cuda: 3 of 4 "
+        "ranks after 20 s; missing: rank 3 (node node1, device GPU-1-1)\n"
+        "20014 user: end 40 deadline: self-test phase cuda: 3 of 4 ranks after "
+        "20 s; missing: rank 3 (node node1, device GPU-1-1)\n"
+        "20014 all <- finish, logs stay\n"
+        "20016 done -> over: every node has left\n"
+        "20016 finish 40\n");
+}
+
+/* A root without an ID. */
+static void test_silent_uid(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[0].never_ids = true;
+    story_expect(&c, 11,
+                 "19 self-test phase cuda -> self-test phase uid: every device "
+                 "has a context\n"
+                 "10019 self-test phase uid: still waiting for rank 0 (node "
+                 "node0, device GPU-0-0); it said last: context there\n"
+                 "10019 user: waiting 0/1: rank 0 (node node0, device "
+                 "GPU-0-0); it said last: context there\n"
+                 "20019 self-test phase uid -> draining: self-test phase uid: "
+                 "0 of 1 roots after 20 s; missing: rank 0 (node node0, device "
+                 "GPU-0-0); it said last: context there\n"
+                 "20019 user: stopping: self-test phase uid: 0 of 1 roots "
+                 "after 20 s; missing: rank 0 (node node0, device GPU-0-0); it "
+                 "said last: context there\n"
+                 "20019 all <- stop signal 15 grace 30000\n"
+                 "20026 draining -> done: exit code 40, self-test phase uid: 0 "
+                 "of 1 roots after 20 s; missing: rank 0 (node node0, device "
+                 "GPU-0-0); it said last: context there\n"
+                 "20026 user: end 40 deadline: self-test phase uid: 0 of 1 "
+                 "roots after 20 s; missing: rank 0 (node node0, device "
+                 "GPU-0-0); it said last: context there\n"
+                 "20026 all <- finish, logs stay\n"
+                 "20028 done -> over: every node has left\n"
+                 "20028 finish 40\n");
+}
+
+/* A rank that never gets its communicator, and what it said last. */
+static void test_silent_init(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[1].probes[1] = (struct fake_probe){FAKE_SILENT, PROBES_INIT, 0};
+    story_expect(&c, 23,
+                 "10019 self-test phase init: still waiting for rank 3 (node "
+                 "node1, device GPU-1-1); it said last: context there\n"
+                 "10019 user: waiting 3/4: rank 3 (node node1, device "
+                 "GPU-1-1); it said last: context there\n"
+                 "20019 self-test phase init -> draining: self-test phase "
+                 "init: 3 of 4 ranks after 20 s; missing: rank 3 (node node1, "
+                 "device GPU-1-1); it said last: context there\n"
+                 "20019 user: stopping: self-test phase init: 3 of 4 ranks "
+                 "after 20 s; missing: rank 3 (node node1, device GPU-1-1); it "
+                 "said last: context there\n"
+                 "20019 all <- stop signal 15 grace 30000\n"
+                 "20026 draining -> done: exit code 40, self-test phase init: "
+                 "3 of 4 ranks after 20 s; missing: rank 3 (node node1, device "
+                 "GPU-1-1); it said last: context there\n"
+                 "20026 user: end 40 deadline: self-test phase init: 3 of 4 "
+                 "ranks after 20 s; missing: rank 3 (node node1, device "
+                 "GPU-1-1); it said last: context there\n"
+                 "20026 all <- finish, logs stay\n"
+                 "20028 done -> over: every node has left\n"
+                 "20028 finish 40\n");
+}
+
+/* Several are folded into ranges. */
+static void test_silent_all(void **state)
+{
+    (void)state;
+    static const struct fake_probe silent = {FAKE_SILENT, PROBES_INIT, 0};
+    struct cluster c;
+    story_init_gpus(&c, 3, 2);
+    c.nodes[0].probes[1] = silent;
+    c.nodes[1].probes[0] = silent;
+    c.nodes[1].probes[1] = silent;
+    c.nodes[2].probes[0] = silent;
+    story_expect(
+        &c, 23,
+        "10019 self-test phase init: still waiting for ranks 1-4 (nodes "
+        "node[0-2]); rank 1, device GPU-0-1, said last: context there\n"
+        "10019 user: waiting 2/6: ranks 1-4 (nodes node[0-2]); rank 1, device "
+        "GPU-0-1, said last: context there\n"
+        "20019 self-test phase init -> draining: self-test phase init: 2 of 6 "
+        "ranks after 20 s; missing: ranks 1-4 (nodes node[0-2]); rank 1, "
+        "device GPU-0-1, said last: context there\n"
+        "20019 user: stopping: self-test phase init: 2 of 6 ranks after 20 s; "
+        "missing: ranks 1-4 (nodes node[0-2]); rank 1, device GPU-0-1, said "
+        "last: context there\n"
+        "20019 all <- stop signal 15 grace 30000\n"
+        "20026 draining -> done: exit code 40, self-test phase init: 2 of 6 "
+        "ranks after 20 s; missing: ranks 1-4 (nodes node[0-2]); rank 1, "
+        "device GPU-0-1, said last: context there\n"
+        "20026 user: end 40 deadline: self-test phase init: 2 of 6 ranks after "
+        "20 s; missing: ranks 1-4 (nodes node[0-2]); rank 1, device GPU-0-1, "
+        "said last: context there\n"
+        "20026 all <- finish, logs stay\n"
+        "20028 done -> over: every node has left\n"
+        "20028 finish 40\n");
+}
+
+/* The sweep has a bound of its own. */
+static void test_silent_coll(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[1].probes[0] = (struct fake_probe){FAKE_SILENT, PROBES_COLL, 0};
+    story_expect(&c, 33,
+                 "30031 self-test phase coll: still waiting for rank 2 (node "
+                 "node1, device GPU-1-0); it said last: communicator ready\n"
+                 "30031 user: waiting 3/4: rank 2 (node node1, device "
+                 "GPU-1-0); it said last: communicator ready\n"
+                 "60031 self-test phase coll -> draining: self-test phase "
+                 "coll: 3 of 4 ranks after 1 min; missing: rank 2 (node node1, "
+                 "device GPU-1-0); it said last: communicator ready\n"
+                 "60031 user: stopping: self-test phase coll: 3 of 4 ranks "
+                 "after 1 min; missing: rank 2 (node node1, device GPU-1-0); "
+                 "it said last: communicator ready\n"
+                 "60031 all <- stop signal 15 grace 30000\n"
+                 "60038 draining -> done: exit code 40, self-test phase coll: "
+                 "3 of 4 ranks after 1 min; missing: rank 2 (node node1, "
+                 "device GPU-1-0); it said last: communicator ready\n"
+                 "60038 user: end 40 deadline: self-test phase coll: 3 of 4 "
+                 "ranks after 1 min; missing: rank 2 (node node1, device "
+                 "GPU-1-0); it said last: communicator ready\n"
+                 "60038 all <- finish, logs stay\n"
+                 "60040 done -> over: every node has left\n"
+                 "60040 finish 40\n");
+}
+
+/* A probe that does not end. */
+static void test_silent_end(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[1].probes[0] = (struct fake_probe){FAKE_SILENT, PROBES_END, 0};
+    story_expect(&c, 43,
+                 "10041 self-test phase end: still waiting for rank 2 (node "
+                 "node1, device GPU-1-0); it said last: sweep done\n"
+                 "10041 user: waiting 3/4: rank 2 (node node1, device "
+                 "GPU-1-0); it said last: sweep done\n"
+                 "20041 self-test phase end -> draining: self-test phase end: "
+                 "3 of 4 ranks after 20 s; missing: rank 2 (node node1, device "
+                 "GPU-1-0); it said last: sweep done\n"
+                 "20041 user: stopping: self-test phase end: 3 of 4 ranks "
+                 "after 20 s; missing: rank 2 (node node1, device GPU-1-0); it "
+                 "said last: sweep done\n"
+                 "20041 all <- stop signal 15 grace 30000\n"
+                 "20048 draining -> done: exit code 40, self-test phase end: 3 "
+                 "of 4 ranks after 20 s; missing: rank 2 (node node1, device "
+                 "GPU-1-0); it said last: sweep done\n"
+                 "20048 user: end 40 deadline: self-test phase end: 3 of 4 "
+                 "ranks after 20 s; missing: rank 2 (node node1, device "
+                 "GPU-1-0); it said last: sweep done\n"
+                 "20048 all <- finish, logs stay\n"
+                 "20050 done -> over: every node has left\n"
+                 "20050 finish 40\n");
+}
+
+/* A node lost in a phase of the self-test. */
+static void test_lost(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    cluster_kill(&c, 1, 25);
+    story_expect(&c, 25,
+                 "26 lost node1: it closed its connection\n"
+                 "26 user: left node1 1/2: it closed its connection\n"
+                 "26 self-test phase init -> draining: node node1 (host) was "
+                 "lost in self-test phase init: it closed its connection\n"
+                 "26 user: stopping: node node1 (host) was lost in self-test "
+                 "phase init: it closed its connection\n"
+                 "26 all <- stop signal 15 grace 30000\n"
+                 "33 draining -> done: exit code 41, node node1 (host) was "
+                 "lost in self-test phase init: it closed its connection\n"
+                 "33 user: end 41 node_lost: node node1 (host) was lost in "
+                 "self-test phase init: it closed its connection\n"
+                 "33 all <- finish, logs stay\n"
+                 "35 done -> over: every node has left\n"
+                 "35 finish 41\n");
+}
+
+/* Ctrl-C during the self-test. */
+static void test_cancel(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    cluster_cancel(&c, 25, SIGINT, false, false);
+    story_expect(
+        &c, 25,
+        "25 self-test phase init -> draining: canceled by signal 2 (SIGINT)\n"
+        "25 user: stopping: canceled by signal 2 (SIGINT)\n"
+        "25 all <- stop signal 2 grace 30000\n"
+        "32 draining -> done: exit code 130, canceled by signal 2 (SIGINT)\n"
+        "32 user: end 130 canceled: canceled by signal 2 (SIGINT)\n"
+        "32 all <- finish, logs stay\n"
+        "34 done -> over: every node has left\n"
+        "34 finish 130\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_silent_cuda), cmocka_unit_test(test_silent_uid),
+        cmocka_unit_test(test_silent_init), cmocka_unit_test(test_silent_all),
+        cmocka_unit_test(test_silent_coll), cmocka_unit_test(test_silent_end),
+        cmocka_unit_test(test_lost),        cmocka_unit_test(test_cancel),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
