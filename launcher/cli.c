@@ -20,6 +20,36 @@ struct parse {
     void *getenv_arg;
 };
 
+/* Letters of nccl-tests that other launchers have taken: said beside their
+ * hint, since what was meant cannot be told. */
+static const char *nccl_tests_name(const char *spelling)
+{
+    static const struct {
+        const char *spelling;
+        const char *name;
+    } letters[] = {
+        {"-f", "--stepfactor"},
+        {"-n", "--iters"},
+        {"-w", "--warmup_iters"},
+        {"-c", "--check"},
+    };
+    for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
+        if (strcmp(spelling, letters[i].spelling) == 0)
+            return letters[i].name;
+    }
+    return NULL;
+}
+
+static int refuse_foreign(const struct gpul_option *option,
+                          const char *spelling, struct gpul_error *err)
+{
+    const char *name = nccl_tests_name(spelling);
+    if (name == NULL)
+        return gpul_fail(err, GPUL_EINVAL, "%s: %s", spelling, option->help);
+    return gpul_fail(err, GPUL_EINVAL, "%s: %s (%s of nccl-tests: use %s)",
+                     spelling, option->help, spelling, name);
+}
+
 static int on_value(void *arg, size_t index, const char *value,
                     const char *spelling, enum gpul_option_source source,
                     struct gpul_error *err)
@@ -28,8 +58,7 @@ static int on_value(void *arg, size_t index, const char *value,
     if (index >= OPTION_COUNT) {
         size_t count = 0;
         const struct gpul_option *table = option_table(&count);
-        return gpul_fail(err, GPUL_EINVAL, "%s: %s", spelling,
-                         table[index].help);
+        return refuse_foreign(&table[index], spelling, err);
     }
     struct plan_setting *setting = &p->plan->settings[index];
     setting->source = source;

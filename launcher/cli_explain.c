@@ -41,7 +41,7 @@ static void append_variables(struct gpul_buf *out, const struct plan *plan)
 {
     for (size_t i = 0; i < plan->variable_count; i++) {
         const struct plan_variable *v = &plan->variables[i];
-        gpul_buf_appendf(out, "  %-14s %s=%s (%s)\n", "env", v->name, v->value,
+        gpul_buf_appendf(out, "  %-17s %s=%s (%s)\n", "env", v->name, v->value,
                          v->source == GPUL_SOURCE_FLAG ? "flag -x"
                                                        : "environment "
                                                          "GPULAUNCH_ENV");
@@ -60,7 +60,7 @@ int cli_explain(struct gpul_buf *out, const struct plan *plan)
             append_variables(out, plan);
             continue;
         }
-        gpul_buf_appendf(out, "  %-14s ", table[i].name);
+        gpul_buf_appendf(out, "  %-17s ", table[i].name);
         append_value(out, plan, (enum option)i, &table[i]);
         gpul_buf_append_text(out, " ");
         append_source(out, plan, (enum option)i);

@@ -124,6 +124,12 @@ static int check_times(const struct plan *plan, struct gpul_error *err)
                          "%s: 0 leaves no time to join; give a time such as "
                          "30s",
                          setting(plan, OPTION_JOIN_TIMEOUT)->spelling);
+    if (plan_has(plan, OPTION_SELF_TEST_TIMEOUT) &&
+        plan->self_test_timeout_ms == 0)
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: 0 leaves no time to test; give a time such as "
+                         "30s, or --self-test off",
+                         setting(plan, OPTION_SELF_TEST_TIMEOUT)->spelling);
     return 0;
 }
 
@@ -189,6 +195,8 @@ int cli_rules_apply(struct plan *plan, struct gpul_error *err)
         rc = check_size(plan, err);
     if (rc == 0)
         rc = check_times(plan, err);
+    if (rc == 0)
+        rc = cli_selftest_check(plan, err);
     if (rc == 0)
         rc = check_rank(plan, err);
     if (rc == 0)

@@ -16,6 +16,7 @@ struct words {
 
 static const struct words lists[OPTION_COUNT] = {
     [OPTION_SELF_TEST] = {"quick, full or off", {"off", "quick", "full"}},
+    [OPTION_BACKEND] = {"auto, nccl or host", {"auto", "host", "nccl"}},
     [OPTION_COLOR] = {"auto, always or never", {"auto", "always", "never"}},
     [OPTION_TF_CONFIG] = {"auto, always, never or file",
                           {"auto", "always", "never", "file"}},
@@ -55,6 +56,9 @@ static int set_word(struct plan *plan, enum option option, const char *value,
     switch (option) {
     case OPTION_SELF_TEST:
         plan->self_test = (enum plan_self_test)word;
+        break;
+    case OPTION_BACKEND:
+        plan->backend = (enum plan_backend)word;
         break;
     case OPTION_COLOR:
         plan->color = (enum plan_choice)word;
@@ -257,6 +261,17 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return set_per_node(plan, value, spelling, err);
     case OPTION_ROLES:
         return set_roles(plan, value, spelling, err);
+    case OPTION_NCCL_LIB:
+    case OPTION_MINBYTES:
+    case OPTION_MAXBYTES:
+    case OPTION_STEPFACTOR:
+    case OPTION_ITERS:
+    case OPTION_WARMUP_ITERS:
+    case OPTION_CHECK:
+    case OPTION_MIN_BUSBW:
+        return cli_selftest_set(plan, option, value, err);
+    case OPTION_SELF_TEST_TIMEOUT:
+        return set_duration(&plan->self_test_timeout_ms, value, spelling, err);
     case OPTION_TIMEOUT:
         return set_duration(&plan->timeout_ms, value, spelling, err);
     case OPTION_JOIN_TIMEOUT:

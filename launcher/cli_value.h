@@ -17,6 +17,14 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
                   gpul_getenv_fn caller, void *caller_arg,
                   struct gpul_error *err);
 
+/* The same for the options of the self-test that are no words: sizes, counts,
+ * a bandwidth, a file. */
+int cli_selftest_set(struct plan *plan, enum option option, const char *value,
+                     struct gpul_error *err);
+
+/* Do they contradict each other, or --self-test off? */
+int cli_selftest_check(const struct plan *plan, struct gpul_error *err);
+
 /* What no single option can know: contradictions, sums and products. May
  * fill in what follows from the rest (nodes from roles). */
 int cli_rules_apply(struct plan *plan, struct gpul_error *err);

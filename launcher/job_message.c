@@ -51,16 +51,42 @@ static ProtobufCBinaryData borrow_bytes(const char *text)
     return (ProtobufCBinaryData){strlen(text), u.bytes};
 }
 
-static void fill_self_test(struct parts *p, const struct plan *plan)
+static void fill_sweep(Gpul__Sweep *sweep, const struct plan *plan)
 {
+    const struct plan_sweep *asked = &plan->sweep;
+    gpul__sweep__init(sweep);
+    sweep->bytes_min = asked->bytes_min;
+    sweep->bytes_max = asked->bytes_max;
+    sweep->factor = asked->factor;
+    sweep->iterations = asked->iterations;
+    if (plan_has(plan, OPTION_WARMUP_ITERS))
+        sweep->warmup = asked->warmup + 1;
+    if (plan_has(plan, OPTION_CHECK))
+        sweep->check = asked->check + 1;
+    sweep->busbw_min_gbps = asked->busbw_min_gbps;
+}
+
+/* Sizes and counts of the user's own may take as long as all of ours. */
+static uint32_t run_deadline_ms(const struct plan *plan)
+{
+    bool is_long = plan->self_test == PLAN_SELF_TEST_FULL;
+    for (int i = OPTION_MINBYTES; i <= OPTION_CHECK; i++)
+        is_long |= plan_has(plan, (enum option)i);
+    return is_long ? FULL_DEADLINE_MS : QUICK_DEADLINE_MS;
+}
+
+static void fill_self_test(struct parts *p, const struct plan *plan,
+                           const struct job_message *m)
+{
+    uint32_t own_ms = plan->self_test_timeout_ms;
     gpul__self_test__init(&p->self_test);
     if (plan->verb == PLAN_RUN && !plan->is_dry_run)
         p->self_test.level = (Gpul__SelfTest__Level)plan->self_test;
-    p->self_test.listen_deadline_ms = LISTEN_DEADLINE_MS;
-    p->self_test.run_deadline_ms = plan->self_test == PLAN_SELF_TEST_FULL
-                                       ? FULL_DEADLINE_MS
-                                       : QUICK_DEADLINE_MS;
-    gpul__sweep__init(&p->sweep);
+    p->self_test.listen_deadline_ms = own_ms > 0 ? own_ms : LISTEN_DEADLINE_MS;
+    p->self_test.run_deadline_ms = own_ms > 0 ? own_ms : run_deadline_ms(plan);
+    p->self_test.backend = (Gpul__SelfTest__Backend)plan->backend;
+    p->self_test.nccl_library = borrow(m->nccl_library);
+    fill_sweep(&p->sweep, plan);
     p->self_test.sweep = &p->sweep;
     p->job.self_test = &p->self_test;
 }
@@ -177,7 +203,7 @@ int job_message_encode(struct gpul_buf *out, const struct plan *plan,
     gpul__job__init(&p->job);
     fill_scalars(p, plan, m);
     fill_names(p, plan, m->name_prefix);
-    fill_self_test(p, plan);
+    fill_self_test(p, plan, m);
     fill_roles(p, plan);
     int rc = fill_command(p, plan, m->working_directory);
     if (rc == 0)

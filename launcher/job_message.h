@@ -13,8 +13,9 @@ struct job_message {
     const char *job_id;
     const char *name_prefix; /* nodes are <prefix>0 .. <prefix>N-1 */
     const char *working_directory;
-    const char *log_dir; /* <log directory>/<job id>, or "" */
-    bool has_gpu;        /* decides what --per-node auto means */
+    const char *log_dir;      /* <log directory>/<job id>, or "" */
+    const char *nccl_library; /* absolute, or "" */
+    bool has_gpu;             /* decides what --per-node auto means */
 };
 
 /* Append the whole frame. Errors: GPUL_ELIMIT (the command and the -x values

@@ -2,7 +2,8 @@
 #include "launcher/option_table.h"
 
 #define PLACES "Where and how many"
-#define BOUNDS "Checks and bounds"
+#define TEST "The self-test"
+#define BOUNDS "Bounds of time"
 #define RANKS "Environment of the ranks"
 #define OUTPUT "Output"
 #define LOOKING "Looking without running"
@@ -47,10 +48,73 @@ static const struct gpul_option table[] = {
     [OPTION_SELF_TEST] = {.name = "self-test",
                           .value = "LEVEL",
                           .environment = "GPULAUNCH_SELF_TEST",
-                          .group = BOUNDS,
+                          .group = TEST,
                           .help = "All-reduce between the nodes before the "
                                   "command starts: quick (default), full or "
                                   "off."},
+    [OPTION_BACKEND] =
+        {.name = "backend",
+         .value = "NAME",
+         .environment = "GPULAUNCH_BACKEND",
+         .group = TEST,
+         .help =
+             "What the self-test runs on: auto (NCCL where every node has GPUs "
+             "and can use it, else host memory; default), nccl or host."},
+    [OPTION_NCCL_LIB] = {.name = "nccl-lib",
+                         .value = "FILE",
+                         .environment = "GPULAUNCH_NCCL_LIB",
+                         .group = TEST,
+                         .help = "The NCCL or RCCL library to test with. "
+                                 "Default: the one that COMMAND would load."},
+    [OPTION_MINBYTES] = {.name = "minbytes",
+                         .letter = 'b',
+                         .value = "SIZE",
+                         .environment = "GPULAUNCH_MINBYTES",
+                         .group = TEST,
+                         .help = "Smallest message, as in 8, 64K or 1G. "
+                                 "Default: the level's own sizes."},
+    [OPTION_MAXBYTES] = {.name = "maxbytes",
+                         .letter = 'e',
+                         .value = "SIZE",
+                         .environment = "GPULAUNCH_MAXBYTES",
+                         .group = TEST,
+                         .help = "Largest message."},
+    [OPTION_STEPFACTOR] =
+        {.name = "stepfactor",
+         .value = "N",
+         .environment = "GPULAUNCH_STEPFACTOR",
+         .group = TEST,
+         .help = "Each message is so many times as large as the one before."},
+    [OPTION_ITERS] = {.name = "iters",
+                      .value = "N",
+                      .environment = "GPULAUNCH_ITERS",
+                      .group = TEST,
+                      .help = "Timed iterations of each message."},
+    [OPTION_WARMUP_ITERS] = {.name = "warmup-iters",
+                             .value = "N",
+                             .environment = "GPULAUNCH_WARMUP_ITERS",
+                             .group = TEST,
+                             .help = "Iterations before those that are timed."},
+    [OPTION_CHECK] = {.name = "check",
+                      .value = "N",
+                      .environment = "GPULAUNCH_CHECK",
+                      .group = TEST,
+                      .help = "Iterations whose result is compared, element by "
+                              "element; 0: none."},
+    [OPTION_MIN_BUSBW] =
+        {.name = "min-busbw",
+         .value = "GBPS",
+         .environment = "GPULAUNCH_MIN_BUSBW",
+         .group = TEST,
+         .help = "Fail with exit code 30 when the bus bandwidth of the largest "
+                 "all-reduce is below this many GB/s (1e9 bytes)."},
+    [OPTION_SELF_TEST_TIMEOUT] =
+        {.name = "self-test-timeout",
+         .value = "TIME",
+         .environment = "GPULAUNCH_SELF_TEST_TIMEOUT",
+         .group = TEST,
+         .help = "Bound of each phase of the self-test. Default: 30s, and for "
+                 "the messages 1m (full, or sizes of your own: 10m)."},
     [OPTION_TIMEOUT] = {.name = "timeout",
                         .value = "TIME",
                         .environment = "GPULAUNCH_TIMEOUT",
@@ -208,6 +272,8 @@ static const struct gpul_option table[] = {
     FOREIGN("ppn", NULL, 0, "K", "use --per-node K"),
     FOREIGN("gpus", "gres gpus-per-task", 'G', "N",
             "use --per-node gpu, and --devices rank for one GPU per rank"),
+    FOREIGN("stepbytes", NULL, 'i', "SIZE",
+            "use --stepfactor N: sizes are multiplied, not added to"),
     FOREIGN("cpus-per-task", NULL, 'c', "N",
             "not yet: this version does not bind ranks to cores; leave it "
             "out"),
@@ -231,6 +297,16 @@ const char *option_default(enum option option)
         [OPTION_ROLES] = "all workers",
         [OPTION_DEVICES] = "auto",
         [OPTION_SELF_TEST] = "quick",
+        [OPTION_BACKEND] = "auto",
+        [OPTION_NCCL_LIB] = "the one that the command would load",
+        [OPTION_MINBYTES] = "the level's own",
+        [OPTION_MAXBYTES] = "the level's own",
+        [OPTION_STEPFACTOR] = "the level's own",
+        [OPTION_ITERS] = "the level's own",
+        [OPTION_WARMUP_ITERS] = "the level's own",
+        [OPTION_CHECK] = "1",
+        [OPTION_MIN_BUSBW] = "none",
+        [OPTION_SELF_TEST_TIMEOUT] = "the phase's own",
         [OPTION_TIMEOUT] = "none",
         [OPTION_JOIN_TIMEOUT] = "10m",
         [OPTION_GRACE] = "30s",

@@ -12,6 +12,11 @@ void plan_release(struct plan *plan)
     plan->variable_count = 0;
 }
 
+bool plan_has(const struct plan *plan, enum option option)
+{
+    return plan->settings[option].source != GPUL_SOURCE_NONE;
+}
+
 uint32_t plan_world_size(const struct plan *plan)
 {
     if (plan->per_node != PLAN_PER_NODE_COUNT)

@@ -34,6 +34,24 @@ enum plan_self_test {
     PLAN_SELF_TEST_FULL = 2,
 };
 
+/* Values of gpul.SelfTest.Backend. */
+enum plan_backend {
+    PLAN_BACKEND_AUTO = 0,
+    PLAN_BACKEND_HOST = 1,
+    PLAN_BACKEND_NCCL = 2,
+};
+
+/* In nccl-tests' terms. A field counts if its option has been given. */
+struct plan_sweep {
+    uint64_t bytes_min;
+    uint64_t bytes_max;
+    uint32_t factor;
+    uint32_t iterations;
+    uint32_t warmup;
+    uint32_t check;
+    double busbw_min_gbps;
+};
+
 enum plan_choice {
     PLAN_CHOICE_AUTO = 0,
     PLAN_CHOICE_YES = 1,
@@ -68,6 +86,10 @@ struct plan {
     bool has_roles;
     struct gpul_rolemap roles;
     enum plan_self_test self_test;
+    enum plan_backend backend;
+    const char *nccl_library; /* NULL: to be searched for */
+    struct plan_sweep sweep;
+    uint32_t self_test_timeout_ms; /* 0: the phases' own */
     enum plan_choice label;
     const char *log_dir;     /* NULL: the default place */
     const char *result_path; /* NULL: none */
@@ -95,6 +117,9 @@ struct plan {
 
 /* Free what the plan owns; fine on a zeroed or half-filled plan. */
 void plan_release(struct plan *plan);
+
+/* Has the user, by flag or environment, said anything on this option? */
+bool plan_has(const struct plan *plan, enum option option);
 
 /* nodes x ranks per node; 0 while it hangs on the GPUs of the nodes. */
 uint32_t plan_world_size(const struct plan *plan);

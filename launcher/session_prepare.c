@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,16 +62,44 @@ static bool has_gpu(void)
     return access("/dev/nvidia0", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
 }
 
+/* The library's path as it means from any directory. Looked at here, since a
+ * slip of the pen should not cost a launch. */
+static int prepare_nccl(char *path, size_t n, const struct session *s,
+                        const char *directory, struct gpul_error *err)
+{
+    const char *asked = s->plan->nccl_library;
+    struct stat info;
+    path[0] = '\0';
+    if (asked == NULL)
+        return 0;
+    if (stat(asked, &info) != 0)
+        return gpul_fail_errno(err, errno, "--nccl-lib: %s", asked);
+    if (!S_ISREG(info.st_mode))
+        return gpul_fail(err, GPUL_EINVAL,
+                         "--nccl-lib: %s is not a file; name the library, "
+                         "such as libnccl.so.2",
+                         asked);
+    int used = asked[0] == '/' ? snprintf(path, n, "%s", asked)
+                               : snprintf(path, n, "%s/%s", directory, asked);
+    if (used >= (int)n)
+        return gpul_fail(err, GPUL_EINVAL, "--nccl-lib: the path is too long");
+    return 0;
+}
+
 static int prepare_job(struct session *s, struct gpul_error *err)
 {
-    char directory[PATH_MAX];
+    char directory[PATH_MAX], nccl_library[GPUL_PATH_BYTES_MAX + 1];
     if (getcwd(directory, sizeof directory) == NULL)
         return gpul_fail_errno(err, errno, "cannot tell the working directory");
+    int rc = prepare_nccl(nccl_library, sizeof nccl_library, s, directory, err);
+    if (rc != 0)
+        return rc;
     struct job_message message = {
         .job_id = s->job_id,
         .name_prefix = REACH_LOCAL_PREFIX,
         .working_directory = directory,
         .log_dir = s->log_dir,
+        .nccl_library = nccl_library,
         .has_gpu = has_gpu(),
     };
     gpul_buf_init(&s->job_frame, GPUL_JOB_BYTES_MAX + GPUL_FRAME_PREFIX_BYTES);

@@ -147,6 +147,45 @@ static void test_refusals(void **state)
         {"", "--local --log-dir= -- true",
          "--log-dir: empty; give a directory"},
         {"", "--local --result= -- true", "--result: empty; give a file"},
+        {"", "--local --backend nvidia -- true",
+         "--backend: unknown value 'nvidia'; use auto, nccl or host"},
+        {"", "--local --nccl-lib= -- true", "--nccl-lib: empty; give a file"},
+        {"", "--local -b 3 -- true",
+         "-b: \"3\" is not a size from 4 bytes (one float) to 1 TiB"},
+        {"", "--local -e 2T -- true",
+         "-e: \"2T\" is not a size from 4 bytes (one float) to 1 TiB"},
+        {"", "--local -e err.log -- true",
+         "-e: \"err.log\" is not a size; write 65536, 64K, 64KiB, 8M or "
+         "1GiB"},
+        {"", "--local -b 1G --maxbytes 8M -- true",
+         "-b 1G is more than --maxbytes 8M (1073741824 and 8388608 bytes); "
+         "the smallest message comes first"},
+        {"", "--local --stepfactor 1 -- true",
+         "--stepfactor: \"1\" is not a whole number from 2 to 1024"},
+        {"", "--local --iters 0 -- true",
+         "--iters: \"0\" is not a whole number from 1 to 1000"},
+        {"", "--local --warmup_iters 1001 -- true",
+         "--warmup_iters: \"1001\" is not a whole number from 0 to 1000"},
+        {"", "--local --check yes -- true",
+         "--check: \"yes\" is not a whole number from 0 to 100"},
+        {"", "--local --min-busbw 0 -- true",
+         "--min-busbw: \"0\" is not a bandwidth in GB/s above 0 and up to "
+         "100000, such as 180 or 2.5"},
+        {"GPULAUNCH_MIN_BUSBW=1.2.3", "--local -- true",
+         "GPULAUNCH_MIN_BUSBW: \"1.2.3\" is not a bandwidth in GB/s above 0 "
+         "and up to 100000, such as 180 or 2.5"},
+        {"", "--local --self-test off --min-busbw 5 -- true",
+         "--min-busbw means nothing with --self-test off; leave one of them "
+         "out"},
+        {"GPULAUNCH_SELF_TEST=off", "--local --backend nccl -- true",
+         "--backend means nothing with GPULAUNCH_SELF_TEST off; leave one of "
+         "them out"},
+        {"", "--local --backend host --nccl-lib x.so -- true",
+         "--nccl-lib means nothing with --backend host; leave one of them "
+         "out"},
+        {"", "--local --self-test-timeout 0 -- true",
+         "--self-test-timeout: 0 leaves no time to test; give a time such as "
+         "30s, or --self-test off"},
         {"", "--local --rank 1 -- true",
          "--rank belongs to gpulaunch env; write gpulaunch env --rank 1 ..."},
         {"", "env --local -- true", "gpulaunch env: which rank? add --rank R"},
@@ -195,7 +234,7 @@ static void test_foreign(void **state)
          "port and tells every rank"},
         {"-w node[1-4] -- true",
          "-w: not yet: this version starts local nodes only; use --local "
-         "--nodes N"},
+         "--nodes N (-w of nccl-tests: use --warmup_iters)"},
         {"-H a,b -- true",
          "-H: not yet: this version starts local nodes only; use --local "
          "--nodes N"},
@@ -203,9 +242,19 @@ static void test_foreign(void **state)
          "--hostfile: not yet: this version starts local nodes only; use "
          "--local --nodes N"},
         {"-np 4 -- true",
-         "-n: use --nodes N and --per-node K: there are N x K ranks"},
+         "-n: use --nodes N and --per-node K: there are N x K ranks (-n of "
+         "nccl-tests: use --iters)"},
         {"-n 4 -- true",
-         "-n: use --nodes N and --per-node K: there are N x K ranks"},
+         "-n: use --nodes N and --per-node K: there are N x K ranks (-n of "
+         "nccl-tests: use --iters)"},
+        {"-f 2 -- true",
+         "-f: not yet: this version starts local nodes only; use --local "
+         "--nodes N (-f of nccl-tests: use --stepfactor)"},
+        {"-c 1 -- true",
+         "-c: not yet: this version does not bind ranks to cores; leave it "
+         "out (-c of nccl-tests: use --check)"},
+        {"-i 1M -- true",
+         "-i: use --stepfactor N: sizes are multiplied, not added to"},
         {"--standalone -- true", "--standalone: use --local"},
         {"-m torch.distributed -- true",
          "-m: put it into the command: -- python -m MODULE"},
@@ -233,6 +282,8 @@ static void test_defaults(void **state)
     assert_int_equal(p->per_node, PLAN_PER_NODE_COUNT);
     assert_int_equal(p->ranks_per_node, 1);
     assert_int_equal(p->self_test, PLAN_SELF_TEST_QUICK);
+    assert_int_equal(p->backend, PLAN_BACKEND_AUTO);
+    assert_null(p->nccl_library);
     assert_int_equal(p->label, PLAN_CHOICE_AUTO);
     assert_int_equal(p->timeout_ms, 0);
     assert_int_equal(p->join_timeout_ms, 600000);
@@ -288,6 +339,40 @@ static void test_values(void **state)
     assert_int_equal(p->color, PLAN_CHOICE_NO);
     assert_true(p->is_verbose && p->is_dry_run && p->is_explained);
     assert_int_equal(p->roles.counts[GPUL_ROLE_WORKER], 8);
+    plan_release(&l.plan);
+}
+
+/* nccl-tests' names of the sweep reach their fields; what the environment
+ * wishes for is dropped where a flag switches the self-test off. */
+static void test_sweep(void **state)
+{
+    (void)state;
+    struct line l;
+    assert_int_equal(
+        parse(&l, "",
+              "--local --backend nccl --nccl-lib lib/libnccl.so.2 -b 8 -e 1G "
+              "--stepfactor 4 --iters 30 --warmup_iters 0 --check 0 "
+              "--min-busbw 180.5 --self-test-timeout 2m -- t"),
+        0);
+    assert_int_equal(l.plan.backend, PLAN_BACKEND_NCCL);
+    assert_string_equal(l.plan.nccl_library, "lib/libnccl.so.2");
+    assert_int_equal(l.plan.sweep.bytes_min, 8);
+    assert_int_equal(l.plan.sweep.bytes_max, 1 << 30);
+    assert_int_equal(l.plan.sweep.factor, 4);
+    assert_int_equal(l.plan.sweep.iterations, 30);
+    assert_true(plan_has(&l.plan, OPTION_WARMUP_ITERS));
+    assert_int_equal(l.plan.sweep.warmup, 0);
+    assert_true(plan_has(&l.plan, OPTION_CHECK));
+    assert_true(l.plan.sweep.busbw_min_gbps > 180.4 &&
+                l.plan.sweep.busbw_min_gbps < 180.6);
+    assert_int_equal(l.plan.self_test_timeout_ms, 120000);
+    plan_release(&l.plan);
+
+    assert_int_equal(parse(&l, "GPULAUNCH_BACKEND=nccl GPULAUNCH_MIN_BUSBW=1",
+                           "--local --self-test off -- t"),
+                     0);
+    plan_release(&l.plan);
+    assert_int_equal(parse(&l, "", "--local -b 64K -e 64K -- t"), 0);
     plan_release(&l.plan);
 }
 
@@ -374,31 +459,41 @@ static void test_explain(void **state)
     assert_string_equal(
         gpul_buf_text(&out),
         "settings\n"
-        "  local          yes (flag --local)\n"
-        "  nodes          2 (follows from --roles)\n"
-        "  per-node       2 (flag --nproc-per-node)\n"
-        "  roles          worker=4 (flag --roles)\n"
-        "  devices        auto (default)\n"
-        "  self-test      quick (default)\n"
-        "  timeout        none (default)\n"
-        "  join-timeout   10m (default)\n"
-        "  grace          5s (environment GPULAUNCH_GRACE)\n"
-        "  env            A=1 (environment GPULAUNCH_ENV)\n"
-        "  env            B=2 (flag -x)\n"
-        "  tf-config      auto (default)\n"
-        "  tf-evaluator   absent (default)\n"
-        "  emulate        - (default)\n"
-        "  label          auto (default)\n"
-        "  no-label       no (default)\n"
-        "  log-dir        the user's state directory (default)\n"
-        "  result         - (default)\n"
-        "  json           no (default)\n"
-        "  color          auto (default)\n"
-        "  verbose        no (default)\n"
-        "  quiet          no (default)\n"
-        "  dry-run        no (default)\n"
-        "  rank           - (default)\n"
-        "  explain        no (default)\n");
+        "  local             yes (flag --local)\n"
+        "  nodes             2 (follows from --roles)\n"
+        "  per-node          2 (flag --nproc-per-node)\n"
+        "  roles             worker=4 (flag --roles)\n"
+        "  devices           auto (default)\n"
+        "  self-test         quick (default)\n"
+        "  backend           auto (default)\n"
+        "  nccl-lib          the one that the command would load (default)\n"
+        "  minbytes          the level's own (default)\n"
+        "  maxbytes          the level's own (default)\n"
+        "  stepfactor        the level's own (default)\n"
+        "  iters             the level's own (default)\n"
+        "  warmup-iters      the level's own (default)\n"
+        "  check             1 (default)\n"
+        "  min-busbw         none (default)\n"
+        "  self-test-timeout the phase's own (default)\n"
+        "  timeout           none (default)\n"
+        "  join-timeout      10m (default)\n"
+        "  grace             5s (environment GPULAUNCH_GRACE)\n"
+        "  env               A=1 (environment GPULAUNCH_ENV)\n"
+        "  env               B=2 (flag -x)\n"
+        "  tf-config         auto (default)\n"
+        "  tf-evaluator      absent (default)\n"
+        "  emulate           - (default)\n"
+        "  label             auto (default)\n"
+        "  no-label          no (default)\n"
+        "  log-dir           the user's state directory (default)\n"
+        "  result            - (default)\n"
+        "  json              no (default)\n"
+        "  color             auto (default)\n"
+        "  verbose           no (default)\n"
+        "  quiet             no (default)\n"
+        "  dry-run           no (default)\n"
+        "  rank              - (default)\n"
+        "  explain           no (default)\n");
     gpul_buf_release(&out);
     plan_release(&l.plan);
 }
@@ -410,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_nodes_from_roles),
         cmocka_unit_test(test_information),

@@ -36,6 +36,7 @@ static const struct job_message base_message = {
     .name_prefix = "local-",
     .working_directory = "/tmp",
     .log_dir = "/logs/job-1",
+    .nccl_library = "",
 };
 
 /* Encodes and decodes as the coordinator would; the caller releases. */
@@ -123,6 +124,53 @@ static void test_looking(void **state)
     gpul_message_release(frame);
 }
 
+/* The sweep travels in nccl-tests' terms: 0 is the level's own, so what may
+ * be 0 itself is one more; sizes of the user's own get the long bound. */
+static void test_sweep(void **state)
+{
+    (void)state;
+    struct plan plan = base_plan();
+    struct job_message m = base_message;
+    Gpul__Frame *frame = round_trip(&plan, &m);
+    const Gpul__SelfTest *test = frame->job->self_test;
+    assert_int_equal(test->backend, GPUL__SELF_TEST__BACKEND__BACKEND_AUTO);
+    assert_string_equal(test->nccl_library, "");
+    assert_int_equal(test->sweep->warmup, 0);
+    assert_int_equal(test->sweep->check, 0);
+    gpul_message_release(frame);
+
+    plan.backend = PLAN_BACKEND_NCCL;
+    plan.sweep = (struct plan_sweep){.bytes_min = 8,
+                                     .bytes_max = 1024,
+                                     .factor = 4,
+                                     .iterations = 7,
+                                     .check = 2,
+                                     .busbw_min_gbps = 2.5};
+    plan.settings[OPTION_WARMUP_ITERS].source = GPUL_SOURCE_FLAG;
+    plan.settings[OPTION_CHECK].source = GPUL_SOURCE_ENVIRONMENT;
+    m.nccl_library = "/lib/libnccl.so.2";
+    frame = round_trip(&plan, &m);
+    test = frame->job->self_test;
+    assert_int_equal(test->backend, GPUL__SELF_TEST__BACKEND__BACKEND_NCCL);
+    assert_string_equal(test->nccl_library, "/lib/libnccl.so.2");
+    assert_int_equal(test->sweep->bytes_min, 8);
+    assert_int_equal(test->sweep->bytes_max, 1024);
+    assert_int_equal(test->sweep->factor, 4);
+    assert_int_equal(test->sweep->iterations, 7);
+    assert_int_equal(test->sweep->warmup, 1);
+    assert_int_equal(test->sweep->check, 3);
+    assert_true(test->sweep->busbw_min_gbps > 2.4);
+    assert_int_equal(test->listen_deadline_ms, 30000);
+    assert_int_equal(test->run_deadline_ms, 600000);
+    gpul_message_release(frame);
+
+    plan.self_test_timeout_ms = 5000;
+    frame = round_trip(&plan, &m);
+    assert_int_equal(frame->job->self_test->listen_deadline_ms, 5000);
+    assert_int_equal(frame->job->self_test->run_deadline_ms, 5000);
+    gpul_message_release(frame);
+}
+
 /* auto is one rank per GPU where there is one, else one rank. */
 static void test_per_node(void **state)
 {
@@ -191,7 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run),      cmocka_unit_test(test_looking),
         cmocka_unit_test(test_per_node), cmocka_unit_test(test_keeps_logs),
-        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_too_long), cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
