@@ -112,9 +112,8 @@ static void say_table(struct progress *p, const Gpul__Event *event)
 {
     struct gpul_buf out;
     gpul_buf_init(&out, TEXT_BYTES_MAX);
-    size_t width = console_width(p->console);
-    if (table_self_test(&out, event->rows, event->n_rows, event->need, width) ==
-        0)
+    if (table_self_test(&out, event, (uint32_t)p->status.names.count,
+                        console_width(p->console)) == 0)
         console_say(p->console, (const char *)out.data, out.used);
     gpul_buf_release(&out);
 }
@@ -126,7 +125,7 @@ static void say_event(struct progress *p, const Gpul__Event *event)
     gpul_buf_init(&out, TEXT_BYTES_MAX);
     if (is_passed)
         say_table(p, event);
-    if (status_sentence(&out, event, p->status.phase) == 0 && out.used > 0) {
+    if (status_sentence(&out, event, &p->status) == 0 && out.used > 0) {
         gpul_buf_append(&out, "", 1);
         say_lines(p, is_passed ? GREEN : "", (char *)out.data);
     }
@@ -140,7 +139,7 @@ static void put_off(struct progress *p, const Gpul__Event *event,
     struct gpul_buf out;
     gpul_buf_init(&out, TEXT_BYTES_MAX);
     free(p->stopping);
-    p->stopping = status_sentence(&out, event, p->status.phase) == 0
+    p->stopping = status_sentence(&out, event, &p->status) == 0
                       ? strdup(gpul_buf_text(&out))
                       : NULL;
     p->stopping_ms = now_ms + STOPPING_AFTER_MS;

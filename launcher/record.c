@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,8 @@ void record_release(struct record *r)
     gpul__event__free_unpacked(r->self_test, NULL);
     for (size_t i = 0; i < r->notice_count; i++)
         free(r->notices[i]);
+    for (size_t i = 0; i < r->fact_count; i++)
+        free(r->facts[i]);
     gpul__job_end__free_unpacked(r->end, NULL);
     *r = (struct record){0};
 }
@@ -54,13 +57,22 @@ static void add_page(struct record *r, const Gpul__Event *event)
         r->pages[r->page_count++] = copy;
 }
 
-static void add_notice(struct record *r, const char *text)
+static void add_line(char **lines, size_t *count, size_t count_max,
+                     const char *text)
 {
-    if (r->notice_count == RECORD_NOTICES_MAX)
+    if (*count == count_max)
         return;
     char *copy = strdup(text);
     if (copy != NULL)
-        r->notices[r->notice_count++] = copy;
+        lines[(*count)++] = copy;
+}
+
+/* The last word on what the self-test runs on is the right one. */
+static void note_backend(struct record *r, const Gpul__Event *event)
+{
+    if (event->backend[0] != '\0')
+        snprintf(r->backend, sizeof r->backend, "%s", event->backend);
+    r->is_simulated = event->is_simulated;
 }
 
 void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
@@ -70,8 +82,16 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
         r->assigned_ms = now_ms;
         add_page(r, event);
         break;
+    case GPUL__EVENT__KIND__SELF_TEST_FACTS:
+        note_backend(r, event);
+        add_line(r->facts, &r->fact_count, RECORD_FACTS_MAX, event->text);
+        break;
+    case GPUL__EVENT__KIND__SELF_TEST_STARTED:
+        note_backend(r, event);
+        break;
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
     case GPUL__EVENT__KIND__SELF_TEST_SKIPPED:
+        note_backend(r, event);
         r->tested_ms = now_ms;
         gpul__event__free_unpacked(r->self_test, NULL);
         r->self_test = copy_message(&event->base);
@@ -81,7 +101,7 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
         break;
     case GPUL__EVENT__KIND__NOTICE:
     case GPUL__EVENT__KIND__RETRYING:
-        add_notice(r, event->text);
+        add_line(r->notices, &r->notice_count, RECORD_NOTICES_MAX, event->text);
         break;
     default:
         break;

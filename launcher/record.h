@@ -11,8 +11,9 @@
 #include <stdint.h>
 
 #include "gpulaunch.pb-c.h"
+#include "proto/limits.h"
 
-enum { RECORD_NOTICES_MAX = 100 };
+enum { RECORD_NOTICES_MAX = 100, RECORD_FACTS_MAX = 100 };
 
 struct record {
     uint64_t started_unix_s;
@@ -24,7 +25,11 @@ struct record {
     uint64_t ended_ms;
     Gpul__Event **pages; /* ASSIGNED events of the last generation */
     size_t page_count;
-    Gpul__Event *self_test; /* SELF_TEST_PASSED or _SKIPPED, or NULL */
+    Gpul__Event *self_test;        /* SELF_TEST_PASSED or _SKIPPED, or NULL */
+    char *facts[RECORD_FACTS_MAX]; /* lines on the self-test's libraries */
+    size_t fact_count;
+    char backend[GPUL_TOKEN_BYTES_MAX + 1]; /* of the self-test, "": none yet */
+    bool is_simulated;                      /* a library is a double */
     char *notices[RECORD_NOTICES_MAX];
     size_t notice_count;
     Gpul__JobEnd *end;

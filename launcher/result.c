@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/result.h"
 
+#include "common/bandwidth.h"
+#include "launcher/grade.h"
 #include "launcher/json.h"
 
 enum { SCHEMA_VERSION = 1 };
@@ -51,22 +53,56 @@ static json_t *nodes_json(const struct record *r)
     return nodes;
 }
 
-static json_t *row_json(const Gpul__SelfTestRow *row)
+static json_t *rate(double gbps)
 {
-    json_t *o = json_object();
-    json_object_set_new(o, "bytes", json_integer((json_int_t)row->bytes));
-    json_object_set_new(o, "count", json_integer((json_int_t)row->count));
-    json_object_set_new(o, "iterations", json_integer(row->iterations));
+    return json_real(gbps * 1e9);
+}
+
+static json_t *known_rate(double gbps)
+{
+    return gbps > 0 ? rate(gbps) : json_null();
+}
+
+static void put_times(json_t *o, const Gpul__SelfTestRow *row)
+{
     json_object_set_new(o, "min_seconds", seconds((double)row->min_ns / 1e9));
     json_object_set_new(o, "median_seconds",
                         seconds((double)row->median_ns / 1e9));
     json_object_set_new(o, "max_seconds", seconds((double)row->max_ns / 1e9));
-    json_object_set_new(o, "algbw_bytes_per_second",
-                        json_real(row->algbw_gbps * 1e9));
+}
+
+/* What it could have been, where that is known. */
+static void put_grade(json_t *o, const Gpul__SelfTestRow *row,
+                      const struct grade_scale *scale)
+{
+    double percent = 0;
+    bool has_ceiling = grade_percent(&percent, scale, row);
+    json_object_set_new(o, "ceiling_bytes_per_second",
+                        known_rate(has_ceiling ? row->ceiling_gbps : 0));
+    json_object_set_new(o, "ceiling_percent",
+                        has_ceiling ? json_real(percent) : json_null());
+    json_put_text(o, "verdict", grade_name(grade_row(scale, row)));
+}
+
+static json_t *row_json(const Gpul__SelfTestRow *row,
+                        const struct grade_scale *scale)
+{
+    json_t *o = json_object();
+    json_put_text(o, "collective",
+                  gpul_collective_name((enum gpul_collective)row->collective));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)row->bytes));
+    json_object_set_new(o, "count", json_integer((json_int_t)row->count));
+    json_object_set_new(o, "iterations", json_integer(row->iterations));
+    put_times(o, row);
+    json_object_set_new(o, "slowest_rank", json_integer(row->slowest_rank));
+    json_object_set_new(o, "algbw_bytes_per_second", rate(row->algbw_gbps));
     json_object_set_new(o, "busbw_bytes_per_second",
-                        json_real(row->busbw_gbps * 1e9));
+                        grade_has_busbw(row) ? rate(row->busbw_gbps)
+                                             : json_null());
+    json_object_set_new(o, "wire_bytes_per_second", known_rate(row->wire_gbps));
     json_object_set_new(o, "wrong_elements",
                         json_integer((json_int_t)row->wrong_elements));
+    put_grade(o, row, scale);
     return o;
 }
 
@@ -83,17 +119,41 @@ static const char *self_test_status(const struct result *result)
     return result->record->assigned_ms != 0 ? "failed" : "not_run";
 }
 
+static json_t *lines_json(char *const *lines, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, json_string(lines[i]));
+    return list;
+}
+
+static json_t *rows_json(const Gpul__Event *e)
+{
+    json_t *rows = json_array();
+    struct grade_scale scale;
+    if (e == NULL)
+        return rows;
+    grade_scale_init(&scale, e->rows, e->n_rows, e->is_simulated);
+    for (size_t i = 0; i < e->n_rows; i++)
+        json_array_append_new(rows, row_json(e->rows[i], &scale));
+    return rows;
+}
+
 static json_t *self_test_json(const struct result *result)
 {
     static const char *const levels[] = {"off", "quick", "full"};
-    const Gpul__Event *e = result->record->self_test;
+    const struct record *r = result->record;
+    bool has_ranks = r->self_test != NULL && r->self_test->n_rows > 0;
     json_t *o = json_object();
-    json_t *rows = json_array();
-    for (size_t i = 0; e != NULL && i < e->n_rows; i++)
-        json_array_append_new(rows, row_json(e->rows[i]));
     json_put_text(o, "level", levels[result->plan->self_test]);
     json_put_text(o, "status", self_test_status(result));
-    json_object_set_new(o, "rows", rows);
+    json_put_text(o, "backend", r->backend);
+    json_object_set_new(o, "simulated", json_boolean(r->is_simulated));
+    json_object_set_new(o, "rank_count",
+                        has_ranks ? json_integer(r->self_test->have)
+                                  : json_null());
+    json_object_set_new(o, "libraries", lines_json(r->facts, r->fact_count));
+    json_object_set_new(o, "rows", rows_json(r->self_test));
     return o;
 }
 
@@ -160,10 +220,7 @@ int result_print(struct gpul_buf *out, const struct result *result)
     json_object_set_new(o, "self_test", self_test_json(result));
     json_object_set_new(o, "command", command_json(result->plan));
     json_put_text(o, "log_dir", result->log_dir);
-    json_t *notices = json_array();
-    for (size_t i = 0; i < r->notice_count; i++)
-        json_array_append_new(notices, json_string(r->notices[i]));
-    json_object_set_new(o, "notices", notices);
+    json_object_set_new(o, "notices", lines_json(r->notices, r->notice_count));
     int rc = json_print(out, o);
     json_decref(o);
     return rc;

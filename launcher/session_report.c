@@ -114,8 +114,11 @@ static void append_sentence(struct gpul_buf *out, const struct session *s,
                          "the job succeeded, but standard output could not "
                          "be written: %s",
                          strerror(console_stdout_error(s->console)));
-    else
+    else {
+        if (s->record.is_simulated && s->record.launched_ms == 0)
+            gpul_buf_append_text(out, "SIMULATED: ");
         report_sentence(out, s->record.end, has_logs ? s->log_dir : NULL);
+    }
 }
 
 void session_report(struct session *s)

@@ -52,6 +52,17 @@ static void mark(struct status *s, const char *name, bool has_joined)
     }
 }
 
+static bool is_on_host(const Gpul__Event *event)
+{
+    return strcmp(event->backend, "host-tcp") == 0;
+}
+
+static void note_members(struct status *s, const Gpul__Event *event)
+{
+    for (size_t i = 0; i < event->n_members; i++)
+        s->has_gpus |= event->members[i]->gpus > 0;
+}
+
 void status_update(struct status *s, const Gpul__Event *event)
 {
     switch (event->kind) {
@@ -62,11 +73,15 @@ void status_update(struct status *s, const Gpul__Event *event)
         mark(s, event->node_name, false);
         break;
     case GPUL__EVENT__KIND__ASSIGNED:
+        note_members(s, event);
+        s->phase = STATUS_ASSIGNING;
+        break;
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
     case GPUL__EVENT__KIND__RETRYING:
         s->phase = STATUS_ASSIGNING;
         break;
     case GPUL__EVENT__KIND__SELF_TEST_STARTED:
+        s->is_on_gpus = event->backend[0] != '\0' && !is_on_host(event);
         s->phase = STATUS_TESTING;
         break;
     case GPUL__EVENT__KIND__LAUNCHED:
@@ -116,8 +131,9 @@ static void append_phase(struct gpul_buf *out, const struct status *s)
         gpul_buf_appendf(out, "%zu nodes: assigning ranks", s->names.count);
         break;
     case STATUS_TESTING:
-        gpul_buf_appendf(out, "%zu nodes: self-test (all-reduce)",
-                         s->names.count);
+        gpul_buf_appendf(out, "%zu node%s: self-test %s", s->names.count,
+                         s->names.count == 1 ? "" : "s",
+                         s->is_on_gpus ? "on GPUs" : "(all-reduce)");
         break;
     case STATUS_STOPPING:
         gpul_buf_append_text(out, "stopping the ranks");
@@ -152,6 +168,7 @@ bool status_is_detail(const Gpul__Event *event)
     case GPUL__EVENT__KIND__NODE_LEFT:
     case GPUL__EVENT__KIND__NODE_REFUSED:
     case GPUL__EVENT__KIND__WAITING:
+    case GPUL__EVENT__KIND__SELF_TEST_FACTS:
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
     case GPUL__EVENT__KIND__STOPPING:
     case GPUL__EVENT__KIND__RETRYING:
@@ -177,24 +194,50 @@ static void append_members(struct gpul_buf *out, const Gpul__Event *event)
     }
 }
 
-/* What the nodes that are not missing have done. */
+/* What those that are not missing have done. */
 static int append_wait(struct gpul_buf *out, const Gpul__Event *event,
-                       enum status_phase phase)
+                       const struct status *s)
 {
     static const char *const done[] = {
-        [STATUS_GATHERING] = "have joined",
-        [STATUS_ASSIGNING] = "are ready",
-        [STATUS_TESTING] = "are through the self-test",
-        [STATUS_RUNNING] = "have passed all output on",
-        [STATUS_STOPPING] = "have stopped",
+        [STATUS_GATHERING] = "nodes have joined",
+        [STATUS_ASSIGNING] = "nodes are ready",
+        [STATUS_TESTING] = "nodes are through the self-test",
+        [STATUS_RUNNING] = "nodes have passed all output on",
+        [STATUS_STOPPING] = "nodes have stopped",
     };
+    bool has_phases = s->phase == STATUS_TESTING && s->is_on_gpus;
     return gpul_buf_appendf(
-        out, "waiting: %" PRIu32 "/%" PRIu32 " nodes %s; missing: %s",
-        event->have, event->need, done[phase], event->text);
+        out, "waiting: %" PRIu32 "/%" PRIu32 " %s; missing: %s", event->have,
+        event->need,
+        has_phases ? "are through this phase of the self-test" : done[s->phase],
+        event->text);
+}
+
+static int append_passed(struct gpul_buf *out, const Gpul__Event *event,
+                         const struct status *s)
+{
+    if (event->is_simulated)
+        return gpul_buf_append_text(out, "SIMULATED self-test passed over test "
+                                         "doubles; its figures mean nothing");
+    gpul_buf_append_text(out, "self-test passed");
+    if (is_on_host(event))
+        return gpul_buf_appendf(out, " on host memory over TCP%s",
+                                s->has_gpus ? "" : " (no node has a GPU)");
+    if (event->backend[0] != '\0')
+        return gpul_buf_append_text(out, " over NCCL");
+    return out->is_failed ? GPUL_ELIMIT : 0;
+}
+
+static int append_started(struct gpul_buf *out, const Gpul__Event *event)
+{
+    gpul_buf_append_text(out, "self-test started");
+    if (event->text[0] != '\0')
+        gpul_buf_appendf(out, ": %s", event->text);
+    return out->is_failed ? GPUL_ELIMIT : 0;
 }
 
 int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
-                    enum status_phase phase)
+                    const struct status *s)
 {
     const char *text = event->text;
     switch (event->kind) {
@@ -207,14 +250,17 @@ int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
     case GPUL__EVENT__KIND__NODE_REFUSED:
         return gpul_buf_appendf(out, "refused %s: %s", event->node_name, text);
     case GPUL__EVENT__KIND__WAITING:
-        return append_wait(out, event, phase);
+        return append_wait(out, event, s);
     case GPUL__EVENT__KIND__ASSIGNED:
         append_members(out, event);
         return out->is_failed ? GPUL_ELIMIT : 0;
     case GPUL__EVENT__KIND__SELF_TEST_STARTED:
-        return gpul_buf_append_text(out, "self-test started");
+        return append_started(out, event);
+    case GPUL__EVENT__KIND__SELF_TEST_FACTS:
+        return gpul_buf_appendf(out, "%slibraries: %s",
+                                event->is_simulated ? "SIMULATED " : "", text);
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
-        return gpul_buf_append_text(out, "self-test passed");
+        return append_passed(out, event, s);
     case GPUL__EVENT__KIND__SELF_TEST_SKIPPED:
         return gpul_buf_appendf(out, "self-test skipped: %s", text);
     case GPUL__EVENT__KIND__LAUNCHED:

@@ -26,6 +26,8 @@ struct status {
     struct gpul_hostlist names; /* the expected nodes, in order */
     bool *joined;               /* by index in names */
     size_t joined_count;
+    bool has_gpus;   /* on some node */
+    bool is_on_gpus; /* the self-test: it counts ranks, not nodes */
 };
 
 /* Nodes are named <prefix>0 .. <prefix>count-1. Errors: GPUL_ENOMEM. */
@@ -42,11 +44,11 @@ bool status_has_joined(const struct status *s, uint32_t index);
 int status_live(struct gpul_buf *out, const struct status *s,
                 uint64_t elapsed_ms, size_t width);
 
-/* Append the sentence of an event that came in this phase, with newlines
+/* Append the sentence of an event that has been taken in, with newlines
  * between several; nothing where the event needs no words. The self-test's
  * table is not part of it. */
 int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
-                    enum status_phase phase);
+                    const struct status *s);
 
 /* Is the sentence only for --verbose? */
 bool status_is_detail(const Gpul__Event *event);

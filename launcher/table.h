@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The self-test's rows as a table with the columns that users of nccl-tests
- * know. Pure.
+ * know, one block for each collective. Pure.
  */
 #ifndef LAUNCHER_TABLE_H
 #define LAUNCHER_TABLE_H
@@ -11,14 +11,17 @@
 #include "common/buf.h"
 #include "gpulaunch.pb-c.h"
 
-/* From this width on the whole table is drawn, below it the columns that
- * matter most (35 columns wide). */
-enum { TABLE_WIDTH_FULL = 78 };
+/* From these widths on every column is drawn; all but those that an 80-column
+ * terminal has no room for; below, what matters most. */
+enum { TABLE_WIDTH_WIDE = 107, TABLE_WIDTH_FULL = 80 };
 
-/* Append a title, the heading and the rows. Times are microseconds of the
- * slowest rank: "time" is the median over the iterations; bandwidths are 1e9
- * bytes/s. */
-int table_self_test(struct gpul_buf *out, Gpul__SelfTestRow *const *rows,
-                    size_t count, uint32_t node_count, size_t width);
+/* Append the table of a SELF_TEST_PASSED on these nodes: each block has a
+ * title, the first one the headings. Times are microseconds of the slowest
+ * rank: "time" is the median over the iterations; bandwidths are 1e9 bytes/s.
+ * The columns of the ceiling are left out of a narrow table where none is
+ * known; else "-" stands for what is not known, "n/a" for the busbw of a rank
+ * without a peer. */
+int table_self_test(struct gpul_buf *out, const Gpul__Event *event,
+                    uint32_t node_count, size_t width);
 
 #endif

@@ -20,6 +20,8 @@ static char address[] = "127.0.0.1";
 static char reason[] = "rank_failed";
 static char sentence[] = "rank 1 failed";
 static char log_path[] = "/l/rank-1.err";
+static char facts[] = "local-0: NCCL 2.28.9";
+static char backend[] = "nccl";
 static char notice[] = "kept OMP_NUM_THREADS";
 
 /* Tells the record the story of a job: two ranks, a test, a failure. */
@@ -47,7 +49,17 @@ static void tell(struct record *r)
     row.median_ns = 250000000;
     row.algbw_gbps = 0.5;
     row.busbw_gbps = 0.75;
+    row.ceiling_gbps = 1;
+    row.wire_gbps = 0.25;
+    row.slowest_rank = 1;
     event = (Gpul__Event)GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_FACTS;
+    event.text = facts;
+    event.backend = backend;
+    record_event(r, &event, 1300);
+    event = (Gpul__Event)GPUL__EVENT__INIT;
+    event.backend = backend;
+    event.have = 2;
     event.kind = GPUL__EVENT__KIND__SELF_TEST_PASSED;
     event.rows = rows;
     event.n_rows = 1;
@@ -124,11 +136,16 @@ static void test_failed_run(void **state)
              "'phases':{'gather_seconds':0.25,'launch_seconds':0.5,"
              "'run_seconds':2.0,'self_test_seconds':0.25},'rank':1,"
              "'reason':'rank_failed','restarts':0,'schema_version':1,"
-             "'self_test':{'level':'quick','rows':[{"
+             "'self_test':{'backend':'nccl','level':'quick',"
+             "'libraries':['local-0: NCCL 2.28.9'],'rank_count':2,'rows':[{"
              "'algbw_bytes_per_second':500000000.0,"
-             "'busbw_bytes_per_second':750000000.0,'bytes':8,'count':2,"
+             "'busbw_bytes_per_second':750000000.0,'bytes':8,"
+             "'ceiling_bytes_per_second':1000000000.0,'ceiling_percent':75.0,"
+             "'collective':'all-reduce','count':2,"
              "'iterations':20,'max_seconds':0.0,'median_seconds':0.25,"
-             "'min_seconds':0.0,'wrong_elements':0}],'status':'passed'},"
+             "'min_seconds':0.0,'slowest_rank':1,'verdict':'small',"
+             "'wire_bytes_per_second':250000000.0,'wrong_elements':0}],"
+             "'simulated':false,'status':'passed'},"
              "'started_at_unix_seconds':1796077000,'unclean':[],"
              "'version':'" GPULAUNCH_VERSION "','world_size':2}");
     free(got);
@@ -157,6 +174,37 @@ static void test_nothing_happened(void **state)
     assert_true(json_is_null(json_object_get(o, "rank")));
     assert_true(json_is_null(json_object_get(o, "log_dir")));
     assert_int_equal(json_array_size(json_object_get(o, "nodes")), 0);
+    json_decref(o);
+    record_release(&r);
+}
+
+/* What a double measured has no verdict, and the object says so. */
+static void test_simulated(void **state)
+{
+    (void)state;
+    struct record r = {0};
+    Gpul__SelfTestRow row = GPUL__SELF_TEST_ROW__INIT;
+    Gpul__SelfTestRow *rows[] = {&row};
+    row.median_ns = 1000;
+    row.algbw_gbps = 8;
+    row.ceiling_gbps = 10;
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_PASSED;
+    event.rows = rows;
+    event.n_rows = 1;
+    event.is_simulated = true;
+    record_event(&r, &event, 1500);
+    Gpul__JobEnd end = GPUL__JOB_END__INIT;
+    assert_int_equal(record_end(&r, &end, 4000), 0);
+    struct plan plan = {.verb = PLAN_RUN, .self_test = PLAN_SELF_TEST_QUICK};
+    struct result result = {.plan = &plan, .record = &r, .job_id = "job-1"};
+    json_t *o = print(&result);
+    json_t *test = json_object_get(o, "self_test");
+    json_t *got = json_array_get(json_object_get(test, "rows"), 0);
+    assert_true(json_is_true(json_object_get(test, "simulated")));
+    assert_true(json_is_null(json_object_get(got, "verdict")));
+    assert_true(json_is_null(json_object_get(got, "ceiling_percent")));
+    assert_true(json_is_null(json_object_get(got, "busbw_bytes_per_second")));
     json_decref(o);
     record_release(&r);
 }
@@ -204,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_failed_run),
         cmocka_unit_test(test_nothing_happened),
+        cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_generations),
         cmocka_unit_test(test_foreign_bytes),
     };

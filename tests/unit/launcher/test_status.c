@@ -11,6 +11,7 @@
 
 static char names[4][16] = {"local-0", "local-1", "local-2", "other"};
 static char host[] = "box";
+static const struct status gathering = {.phase = STATUS_GATHERING};
 
 static Gpul__Event event(Gpul__Event__Kind kind, char *node, char *text)
 {
@@ -24,6 +25,16 @@ static Gpul__Event event(Gpul__Event__Kind kind, char *node, char *text)
     e.have = 2;
     e.need = 4;
     return e;
+}
+
+static void check_sentence(const struct status *s, const Gpul__Event *e,
+                           const char *expected)
+{
+    struct gpul_buf out;
+    gpul_buf_init(&out, 4096);
+    assert_int_equal(status_sentence(&out, e, s), 0);
+    assert_string_equal(gpul_buf_text(&out), expected);
+    gpul_buf_release(&out);
 }
 
 static void update(struct status *s, Gpul__Event__Kind kind, char *node)
@@ -94,6 +105,9 @@ static void test_sentences(void **state)
         {GPUL__EVENT__KIND__WAITING, missing,
          "waiting: 2/4 nodes have joined; missing: local-[2-3]", 0},
         {GPUL__EVENT__KIND__SELF_TEST_STARTED, NULL, "self-test started", 1},
+        {GPUL__EVENT__KIND__SELF_TEST_STARTED, why,
+         "self-test started: because", 1},
+        {GPUL__EVENT__KIND__SELF_TEST_FACTS, why, "libraries: because", 0},
         {GPUL__EVENT__KIND__SELF_TEST_PASSED, NULL, "self-test passed", 0},
         {GPUL__EVENT__KIND__SELF_TEST_SKIPPED, why,
          "self-test skipped: because", 1},
@@ -106,12 +120,8 @@ static void test_sentences(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Gpul__Event e = event(cases[i].kind, names[0], cases[i].text);
-        struct gpul_buf out;
-        gpul_buf_init(&out, 4096);
-        assert_int_equal(status_sentence(&out, &e, STATUS_GATHERING), 0);
-        assert_string_equal(gpul_buf_text(&out), cases[i].expected);
+        check_sentence(&gathering, &e, cases[i].expected);
         assert_int_equal(status_is_detail(&e), cases[i].is_detail);
-        gpul_buf_release(&out);
     }
 }
 
@@ -122,22 +132,26 @@ static void test_waiting(void **state)
     static char missing[] = "local-3";
     static const struct {
         enum status_phase phase;
+        bool is_on_gpus;
         const char *expected;
     } cases[] = {
-        {STATUS_ASSIGNING, "waiting: 2/4 nodes are ready; missing: local-3"},
-        {STATUS_TESTING,
+        {STATUS_ASSIGNING, true,
+         "waiting: 2/4 nodes are ready; missing: local-3"},
+        {STATUS_TESTING, false,
          "waiting: 2/4 nodes are through the self-test; missing: local-3"},
-        {STATUS_RUNNING,
+        {STATUS_TESTING, true,
+         "waiting: 2/4 are through this phase of the self-test; missing: "
+         "local-3"},
+        {STATUS_RUNNING, false,
          "waiting: 2/4 nodes have passed all output on; missing: local-3"},
-        {STATUS_STOPPING, "waiting: 2/4 nodes have stopped; missing: local-3"},
+        {STATUS_STOPPING, true,
+         "waiting: 2/4 nodes have stopped; missing: local-3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Gpul__Event e = event(GPUL__EVENT__KIND__WAITING, NULL, missing);
-        struct gpul_buf out;
-        gpul_buf_init(&out, 4096);
-        assert_int_equal(status_sentence(&out, &e, cases[i].phase), 0);
-        assert_string_equal(gpul_buf_text(&out), cases[i].expected);
-        gpul_buf_release(&out);
+        struct status s = {.phase = cases[i].phase,
+                           .is_on_gpus = cases[i].is_on_gpus};
+        check_sentence(&s, &e, cases[i].expected);
     }
 }
 
@@ -160,24 +174,72 @@ static void test_members(void **state)
     Gpul__Event e = event(GPUL__EVENT__KIND__ASSIGNED, NULL, NULL);
     e.members = members;
     e.n_members = 2;
-    struct gpul_buf out;
-    gpul_buf_init(&out, 4096);
-    assert_int_equal(status_sentence(&out, &e, STATUS_GATHERING), 0);
-    assert_string_equal(gpul_buf_text(&out),
-                        "local-0 (host box, 127.0.0.1): node rank 0, ranks "
-                        "0-3\n"
-                        "local-1 (host box, 127.0.0.1): node rank 1, rank 4");
+    check_sentence(&gathering, &e,
+                   "local-0 (host box, 127.0.0.1): node rank 0, ranks 0-3\n"
+                   "local-1 (host box, 127.0.0.1): node rank 1, rank 4");
     assert_true(status_is_detail(&e));
-    gpul_buf_release(&out);
+}
+
+/* What the self-test ran on is said, and why where nobody asked for it; no
+ * figure of a double passes as one. */
+static void test_backends(void **state)
+{
+    (void)state;
+    static char host_tcp[] = "host-tcp", nccl[] = "nccl", twin[] = "double";
+    static const struct {
+        char *backend;
+        bool has_gpus;
+        bool is_simulated;
+        const char *expected;
+    } cases[] = {
+        {host_tcp, false, false,
+         "self-test passed on host memory over TCP (no node has a GPU)"},
+        {host_tcp, true, false, "self-test passed on host memory over TCP"},
+        {nccl, true, false, "self-test passed over NCCL"},
+        {twin, true, true,
+         "SIMULATED self-test passed over test doubles; its figures mean "
+         "nothing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct status s = {.phase = STATUS_TESTING,
+                           .has_gpus = cases[i].has_gpus};
+        Gpul__Event e = event(GPUL__EVENT__KIND__SELF_TEST_PASSED, NULL, NULL);
+        e.backend = cases[i].backend;
+        e.is_simulated = cases[i].is_simulated;
+        check_sentence(&s, &e, cases[i].expected);
+    }
+}
+
+/* On GPUs the live line says so; a node's GPUs are noted as it is assigned. */
+static void test_on_gpus(void **state)
+{
+    (void)state;
+    static char nccl[] = "nccl";
+    struct status s;
+    assert_int_equal(status_init(&s, "local-", 1), 0);
+    Gpul__Member member = GPUL__MEMBER__INIT;
+    Gpul__Member *members[] = {&member};
+    Gpul__Event e = event(GPUL__EVENT__KIND__ASSIGNED, NULL, NULL);
+    e.members = members;
+    e.n_members = 1;
+    status_update(&s, &e);
+    assert_false(s.has_gpus);
+    member.gpus = 2;
+    status_update(&s, &e);
+    assert_true(s.has_gpus);
+    e = event(GPUL__EVENT__KIND__SELF_TEST_STARTED, NULL, NULL);
+    e.backend = nccl;
+    status_update(&s, &e);
+    check_live(&s, 80, "[1.2 s] 1 node: self-test on GPUs");
+    status_release(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_live),
-        cmocka_unit_test(test_sentences),
-        cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_live),     cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_waiting),  cmocka_unit_test(test_members),
+        cmocka_unit_test(test_backends), cmocka_unit_test(test_on_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
