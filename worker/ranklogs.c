@@ -46,10 +46,18 @@ void ranklogs_release(struct ranklogs *l)
 int ranklogs_begin(struct ranklogs *l, const char *log_dir, uint32_t attempt,
                    struct gpul_error *err)
 {
+    char name[RANKLOG_FOLDER_BYTES];
+    snprintf(name, sizeof(name), "attempt-%u", attempt);
+    return ranklogs_begin_folder(l, log_dir, name, err);
+}
+
+int ranklogs_begin_folder(struct ranklogs *l, const char *log_dir,
+                          const char *name, struct gpul_error *err)
+{
     close_folder(l);
     free(l->log_dir);
     l->log_dir = NULL;
-    l->attempt = attempt;
+    snprintf(l->name, sizeof(l->name), "%s", name);
     if (log_dir[0] == 0) {
         return 0;
     }
@@ -74,9 +82,9 @@ void ranklogs_path(const struct ranklogs *l, char *path, size_t bytes,
 {
     char name[NAME_BYTES];
     file_name(name, rank, stream);
-    int n = l->log_dir == NULL ? 0
-                               : snprintf(path, bytes, "%s/attempt-%u/%s",
-                                          l->log_dir, l->attempt, name);
+    int n = l->log_dir == NULL
+                ? 0
+                : snprintf(path, bytes, "%s/%s/%s", l->log_dir, l->name, name);
     if (n <= 0 || (size_t)n >= bytes) {
         path[0] = 0;
     }
@@ -145,7 +153,7 @@ static int enter(int *out, int parent, const char *name, const char *shown,
 
 static void folder_path(const struct ranklogs *l, char path[PATH_MAX])
 {
-    snprintf(path, PATH_MAX, "%s/attempt-%u", l->log_dir, l->attempt);
+    snprintf(path, PATH_MAX, "%s/%s", l->log_dir, l->name);
 }
 
 static int make_folder(struct ranklogs *l, struct gpul_error *err)
@@ -170,8 +178,8 @@ static int make_folder(struct ranklogs *l, struct gpul_error *err)
     return rc;
 }
 
-static int create(struct ranklogs *l, int *out, const char *name,
-                  struct gpul_error *err)
+int ranklogs_create(struct ranklogs *l, int *out, const char *name,
+                    struct gpul_error *err)
 {
     assert(ranklogs_is_on(l));
     *out = -1;
@@ -180,8 +188,7 @@ static int create(struct ranklogs *l, int *out, const char *name,
         return rc;
     }
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/attempt-%u/%s", l->log_dir, l->attempt,
-             name);
+    snprintf(path, sizeof(path), "%s/%s/%s", l->log_dir, l->name, name);
     int fd = openat(l->folder, name,
                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
@@ -201,7 +208,7 @@ int ranklogs_open(struct ranklogs *l, int *fd, uint32_t rank,
 {
     char name[NAME_BYTES];
     file_name(name, rank, stream);
-    return create(l, fd, name, err);
+    return ranklogs_create(l, fd, name, err);
 }
 
 int ranklogs_write(int fd, const void *bytes, size_t n, struct gpul_error *err)
@@ -225,13 +232,13 @@ int ranklogs_put_file(struct ranklogs *l, const char *name, const char *text,
                       struct gpul_error *err)
 {
     int fd;
-    int rc = create(l, &fd, name, err);
+    int rc = ranklogs_create(l, &fd, name, err);
     if (rc != 0) {
         return rc;
     }
     rc = ranklogs_write(fd, text, strlen(text), err);
     if (rc != 0) {
-        gpul_wrap(err, rc, "%s/attempt-%u/%s", l->log_dir, l->attempt, name);
+        gpul_wrap(err, rc, "%s/%s/%s", l->log_dir, l->name, name);
     }
     close(fd);
     return rc;

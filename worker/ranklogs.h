@@ -16,12 +16,15 @@
 
 #include "common/error.h"
 
+/* Name of a folder: "attempt-" and a number, and room. */
+enum { RANKLOG_FOLDER_BYTES = 24 };
+
 enum ranklog_stream { RANKLOG_OUT = 0, RANKLOG_ERR = 1, RANKLOG_STREAMS = 2 };
 
 struct ranklogs {
-    char *log_dir; /* absolute; NULL: no log files at all */
-    uint32_t attempt;
-    int folder;  /* descriptor of the attempt's folder, -1: not made yet */
+    char *log_dir;                   /* absolute; NULL: no log files at all */
+    char name[RANKLOG_FOLDER_BYTES]; /* of the folder below it */
+    int folder;                      /* its descriptor, -1: not made yet */
     char **made; /* paths of what was created, in order; owned */
     size_t made_count;
     size_t made_capacity;
@@ -35,6 +38,10 @@ void ranklogs_release(struct ranklogs *l);
 int ranklogs_begin(struct ranklogs *l, const char *log_dir, uint32_t attempt,
                    struct gpul_error *err);
 
+/* The same for another folder than an attempt's. */
+int ranklogs_begin_folder(struct ranklogs *l, const char *log_dir,
+                          const char *name, struct gpul_error *err);
+
 bool ranklogs_is_on(const struct ranklogs *l);
 
 /* Path of a log into `path`, whether it exists or not; "" if logs are off. */
@@ -46,7 +53,12 @@ void ranklogs_path(const struct ranklogs *l, char *path, size_t bytes,
 int ranklogs_open(struct ranklogs *l, int *fd, uint32_t rank,
                   enum ranklog_stream stream, struct gpul_error *err);
 
-/* Create <attempt's folder>/<name> with mode 0600 and this content. Needs a
+/* Create <folder>/<name>, mode 0600, and return its descriptor in *fd. Needs
+ * a log folder. Errors as open. */
+int ranklogs_create(struct ranklogs *l, int *fd, const char *name,
+                    struct gpul_error *err);
+
+/* Create <folder>/<name> with mode 0600 and this content. Needs a
  * log folder. Errors as open. */
 int ranklogs_put_file(struct ranklogs *l, const char *name, const char *text,
                       struct gpul_error *err);
