@@ -12,10 +12,6 @@
 #include "proto/limits.h"
 #include "worker/agent_internal.h"
 
-/* After SIGKILL, processes and output get this long before the agent gives
- * them up: half of what the coordinator allows. */
-enum { GIVE_UP_MS = GPUL_DRAIN_DEADLINE_MS / 2 };
-
 int agent_create(struct agent **out, const struct agent_config *config,
                  uint64_t now_ms, struct gpul_error *err)
 {
@@ -31,14 +27,12 @@ int agent_create(struct agent **out, const struct agent_config *config,
     a->join_deadline_ms = now_ms + config->join_timeout_ms;
     a->beat_at_ms = AGENT_NEVER;
     a->lease_deadline_ms = AGENT_NEVER;
-    a->probe_deadline_ms = AGENT_NEVER;
     a->linger_at_ms = AGENT_NEVER;
     a->kill_at_ms = AGENT_NEVER;
     a->abandon_at_ms = AGENT_NEVER;
     a->discard_at_ms = AGENT_NEVER;
     world_init(&a->world);
-    gpul_buf_init(&a->probe_result,
-                  GPUL_FRAME_BYTES_MAX + GPUL_FRAME_PREFIX_BYTES);
+    agent_selftest_init(&a->test);
     return 0;
 }
 
@@ -54,7 +48,7 @@ void agent_destroy(struct agent *a)
         gpul__assign__free_unpacked(a->assign, NULL);
     }
     world_release(&a->world);
-    gpul_buf_release(&a->probe_result);
+    agent_selftest_release(&a->test);
     agent_forget_unclean(a);
     free(a);
 }
@@ -122,7 +116,8 @@ static const unsigned successors[] = {
     [AGENT_MEMBER] = BIT(ASSIGNED) | BIT(STOPPING) | BIT(LEAVING),
     [AGENT_ASSIGNED] = BIT(ASSIGNED) | BIT(PROBING) | BIT(RUNNING) |
                        BIT(STOPPING) | BIT(LEAVING),
-    [AGENT_PROBING] = BIT(ASSIGNED) | BIT(STOPPING),
+    [AGENT_PROBING] = BIT(ASSIGNED) | BIT(CLEARING) | BIT(STOPPING),
+    [AGENT_CLEARING] = BIT(ASSIGNED) | BIT(STOPPING) | BIT(LEAVING),
     [AGENT_RUNNING] = BIT(STOPPING),
     [AGENT_STOPPING] = BIT(STOPPING) | BIT(MEMBER),
     [AGENT_LEAVING] = 0,
@@ -131,6 +126,10 @@ static const unsigned successors[] = {
 void agent_move(struct agent *a, enum agent_state to)
 {
     assert((successors[a->state] & (1u << to)) != 0);
+    if (a->state == AGENT_CLEARING) {
+        a->test.clear_deadline_ms = AGENT_NEVER;
+        a->test.look_at_ms = AGENT_NEVER;
+    }
     a->state = to;
 }
 
@@ -138,7 +137,8 @@ void agent_move(struct agent *a, enum agent_state to)
 static void check_invariants(const struct agent *a)
 {
     bool is_stopping = a->state == AGENT_STOPPING;
-    assert(!a->has_probe || is_stopping || a->state == AGENT_PROBING);
+    assert(a->test.alive == 0 || is_stopping || a->state == AGENT_PROBING ||
+           a->state == AGENT_CLEARING);
     assert(!a->has_ranks || is_stopping || a->state == AGENT_RUNNING);
     assert(!a->has_ranks || a->has_output);
     assert(a->assign == NULL || a->job != NULL);
@@ -156,8 +156,9 @@ struct agent_action *agent_emit(struct agent *a, enum agent_action_type type)
     return action;
 }
 
-void agent_emit_bytes(struct agent *a, enum agent_action_type type,
-                      size_t offset)
+/* The arena's bytes from `offset` on, as an action. */
+static struct agent_action *
+emit_bytes(struct agent *a, enum agent_action_type type, size_t offset)
 {
     struct agent_actions *actions = a->actions;
     struct agent_action *last =
@@ -167,31 +168,51 @@ void agent_emit_bytes(struct agent *a, enum agent_action_type type,
         last->offset = offset;
     }
     last->n = actions->arena.used - last->offset;
+    return last;
 }
 
-void agent_send(struct agent *a, enum agent_action_type type,
-                Gpul__Frame *frame)
+struct agent_action *agent_send(struct agent *a, enum agent_action_type type,
+                                Gpul__Frame *frame)
 {
     if (type == AGENT_SEND && !a->is_connected) {
-        return;
+        return NULL;
     }
     size_t offset = a->actions->arena.used;
     agent_stamp(a, frame);
     if (gpul_message_encode(&a->actions->arena, frame, NULL) != 0) {
         a->has_failed = true;
-        return;
+        return NULL;
     }
-    agent_emit_bytes(a, type, offset);
+    return emit_bytes(a, type, offset);
+}
+
+struct agent_action *agent_send_bytes(struct agent *a,
+                                      enum agent_action_type type,
+                                      const struct gpul_buf *bytes)
+{
+    struct gpul_buf *arena = &a->actions->arena;
+    size_t offset = arena->used;
+    if (type == AGENT_SEND && !a->is_connected) {
+        return NULL;
+    }
+    if (gpul_buf_append(arena, bytes->data, bytes->used) != 0) {
+        a->has_failed = true;
+        return NULL;
+    }
+    return emit_bytes(a, type, offset);
+}
+
+void agent_keep(struct agent *a, struct gpul_buf *out, const Gpul__Frame *frame)
+{
+    Gpul__Frame copy = *frame;
+    agent_stamp(a, &copy);
+    gpul_buf_clear(out);
+    a->has_failed |= gpul_message_encode(out, &copy, NULL) != 0;
 }
 
 static bool is_busy(const struct agent *a)
 {
-    return a->has_probe || a->has_ranks || a->has_output;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
+    return a->test.alive > 0 || a->has_ranks || a->has_output;
 }
 
 void agent_stop(struct agent *a, int signal, uint32_t grace_ms)
@@ -201,10 +222,8 @@ void agent_stop(struct agent *a, int signal, uint32_t grace_ms)
     }
     agent_move(a, AGENT_STOPPING);
     a->linger_at_ms = AGENT_NEVER;
-    if (a->has_probe) {
-        agent_emit(a, AGENT_KILL_PROBE);
-        a->probe_deadline_ms = AGENT_NEVER;
-        a->abandon_at_ms = earlier(a->abandon_at_ms, a->now_ms + GIVE_UP_MS);
+    if (a->test.alive > 0) {
+        agent_stop_probes(a, signal == SIGKILL);
     }
     if (!a->has_ranks) {
         return;
@@ -215,8 +234,8 @@ void agent_stop(struct agent *a, int signal, uint32_t grace_ms)
     if (a->abandon_at_ms != AGENT_NEVER && a->kill_at_ms == AGENT_NEVER) {
         return; /* killed already */
     }
-    a->kill_at_ms = earlier(a->kill_at_ms, a->now_ms + grace_ms);
-    a->abandon_at_ms = a->kill_at_ms + GIVE_UP_MS;
+    a->kill_at_ms = agent_earlier(a->kill_at_ms, a->now_ms + grace_ms);
+    a->abandon_at_ms = a->kill_at_ms + AGENT_GIVE_UP_MS;
     if (grace_ms == 0) {
         a->kill_at_ms = AGENT_NEVER;
         agent_emit(a, AGENT_KILL_RANKS);
@@ -228,8 +247,8 @@ void agent_stop(struct agent *a, int signal, uint32_t grace_ms)
 void agent_discard_after(struct agent *a, uint32_t grace_ms)
 {
     if (a->has_output) {
-        a->discard_at_ms =
-            earlier(a->discard_at_ms, a->now_ms + grace_ms + GIVE_UP_MS);
+        a->discard_at_ms = agent_earlier(
+            a->discard_at_ms, a->now_ms + grace_ms + AGENT_GIVE_UP_MS);
     }
 }
 
@@ -282,20 +301,11 @@ static void on_signal(struct agent *a, int signal)
     bool is_second = a->is_leaving;
     agent_leave(a, AGENT_EXIT_SIGNALED + signal, "stopped by signal %d",
                 signal);
-    agent_stop(a, signal, is_second ? 0 : agent_grace_ms(a));
+    agent_stop(a, is_second ? SIGKILL : signal, agent_grace_ms(a));
     agent_discard_after(a, agent_grace_ms(a));
 }
 
 /* ---- time --------------------------------------------------------------- */
-
-static bool is_due(const struct agent *a, uint64_t *deadline_ms)
-{
-    if (*deadline_ms > a->now_ms) {
-        return false;
-    }
-    *deadline_ms = AGENT_NEVER;
-    return true;
-}
 
 static void beat(struct agent *a)
 {
@@ -312,16 +322,16 @@ static void beat(struct agent *a)
 
 static void check_connection(struct agent *a)
 {
-    if (is_due(a, &a->join_deadline_ms)) {
+    if (agent_is_due(a, &a->join_deadline_ms)) {
         agent_join_overdue(a);
     }
-    if (is_due(a, &a->retry_at_ms) && !a->is_leaving) {
+    if (agent_is_due(a, &a->retry_at_ms) && !a->is_leaving) {
         agent_emit(a, AGENT_CONNECT);
     }
-    if (is_due(a, &a->beat_at_ms)) {
+    if (agent_is_due(a, &a->beat_at_ms)) {
         beat(a);
     }
-    if (is_due(a, &a->lease_deadline_ms)) {
+    if (agent_is_due(a, &a->lease_deadline_ms)) {
         char silent[AGENT_DURATION_BYTES];
         char why[64];
         gpul_format_duration(silent, a->lease_ms);
@@ -332,21 +342,17 @@ static void check_connection(struct agent *a)
 
 static void check_processes(struct agent *a)
 {
-    if (is_due(a, &a->probe_deadline_ms)) {
-        a->has_probe_overrun = true;
-        a->abandon_at_ms = a->now_ms + GIVE_UP_MS;
-        agent_emit(a, AGENT_KILL_PROBE);
-    }
-    if (is_due(a, &a->linger_at_ms)) {
+    agent_probes_tick(a);
+    if (agent_is_due(a, &a->linger_at_ms)) {
         agent_stop(a, SIGTERM, agent_grace_ms(a));
     }
-    if (is_due(a, &a->kill_at_ms)) {
+    if (agent_is_due(a, &a->kill_at_ms)) {
         agent_emit(a, AGENT_KILL_RANKS);
     }
-    if (is_due(a, &a->abandon_at_ms)) {
+    if (agent_is_due(a, &a->abandon_at_ms)) {
         agent_emit(a, AGENT_ABANDON);
     }
-    if (is_due(a, &a->discard_at_ms) && a->has_output) {
+    if (agent_is_due(a, &a->discard_at_ms) && a->has_output) {
         agent_emit(a, AGENT_DISCARD_OUTPUT);
     }
 }
@@ -354,13 +360,14 @@ static void check_processes(struct agent *a)
 uint64_t agent_next_deadline_ms(const struct agent *a)
 {
     const uint64_t all[] = {
-        a->linger_at_ms, a->join_deadline_ms,  a->retry_at_ms,
-        a->beat_at_ms,   a->lease_deadline_ms, a->probe_deadline_ms,
-        a->kill_at_ms,   a->abandon_at_ms,     a->discard_at_ms,
+        a->linger_at_ms,    a->join_deadline_ms,  a->retry_at_ms,
+        a->beat_at_ms,      a->lease_deadline_ms, a->test.deadline_ms,
+        a->kill_at_ms,      a->abandon_at_ms,     a->discard_at_ms,
+        a->test.look_at_ms,
     };
     uint64_t next = AGENT_NEVER;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        next = earlier(next, all[i]);
+        next = agent_earlier(next, all[i]);
     }
     return a->state == AGENT_LEAVING ? AGENT_NEVER : next;
 }

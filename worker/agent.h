@@ -4,15 +4,17 @@
  * it never waits, reads a clock or sends. docs/protocol.md, "Agent states",
  * tells the story; worker/client.h is the edge that feeds it.
  *
- *   CONNECTING -> HELLO -> MEMBER <-> ASSIGNED <-> PROBING
- *                            ^           |            |
- *                            |        RUNNING         |
- *                            |           v            |
- *                            +------- STOPPING <------+
+ *   CONNECTING -> HELLO -> MEMBER <-> ASSIGNED <-> PROBING -> CLEARING
+ *                            ^           |  ^         |          |  |
+ *                            |        RUNNING +-------|----------+  |
+ *                            |           v            |             |
+ *                            +------- STOPPING <------+-------------+
  *   any state -> (STOPPING ->) LEAVING
  *
  * Ranks that end by themselves pass through STOPPING too: there what they
- * left behind is stopped, and the output is sent before Idle.
+ * left behind is stopped, and the output is sent before Idle. In CLEARING a
+ * self-test on GPUs has passed and their memory is waited for; a Launch that
+ * comes meanwhile is kept.
  */
 #ifndef WORKER_AGENT_H
 #define WORKER_AGENT_H
@@ -23,6 +25,7 @@
 
 #include "common/buf.h"
 #include "common/error.h"
+#include "proto/limits.h"
 #include "proto/message.h"
 #include "worker/world.h"
 
@@ -41,9 +44,10 @@ enum agent_state {
     AGENT_MEMBER = 3,
     AGENT_ASSIGNED = 4,
     AGENT_PROBING = 5,
-    AGENT_RUNNING = 6,
-    AGENT_STOPPING = 7,
-    AGENT_LEAVING = 8,
+    AGENT_CLEARING = 6,
+    AGENT_RUNNING = 7,
+    AGENT_STOPPING = 8,
+    AGENT_LEAVING = 9,
 };
 
 /* Everything pointed to is borrowed and must outlive the agent. */
@@ -63,14 +67,25 @@ enum agent_event_type {
     AGENT_EVENT_LOST = 3,            /* text: why; connect failures too */
     AGENT_EVENT_MESSAGE = 4,         /* frame */
     AGENT_EVENT_PORTS = 5,           /* port_base, or text: why there is none */
-    AGENT_EVENT_PROBE_LISTENING = 6, /* text: address; port_base */
-    AGENT_EVENT_PROBE_RESULT = 7,    /* frame */
-    AGENT_EVENT_PROBE_ENDED = 8,     /* text: how it ended, or did not start */
-    AGENT_EVENT_RANKS_ENDED = 9,     /* exits */
-    AGENT_EVENT_ALL_GONE = 10,       /* no rank, no descendant; or `unclean` */
-    AGENT_EVENT_OUTPUT_DRAINED = 11, /* nothing of it is left here */
-    AGENT_EVENT_SIGNAL = 12,         /* signal: someone wants us out */
+    AGENT_EVENT_PROBE_MESSAGE = 6,   /* probe, frame */
+    AGENT_EVENT_PROBE_ENDED = 7,     /* probe, text: how it ended, or why it
+                                        could not be started */
+    AGENT_EVENT_RANKS_ENDED = 8,     /* exits */
+    AGENT_EVENT_ALL_GONE = 9,        /* no rank, no descendant; or `unclean` */
+    AGENT_EVENT_OUTPUT_DRAINED = 10, /* nothing of it is left here */
+    AGENT_EVENT_SIGNAL = 11,         /* signal: someone wants us out */
 };
+
+/* What a probe is started for. */
+enum agent_probe_kind {
+    AGENT_PROBE_HOST = 1,  /* the ring over host memory: probe 0 */
+    AGENT_PROBE_SCOUT = 2, /* looks at the GPUs before the self-test: probe 0 */
+    AGENT_PROBE_DEVICE = 3, /* one rank of the self-test on GPUs */
+    AGENT_PROBE_WATCH = 4,  /* looks at the GPUs after it: probe 0 */
+};
+
+/* Probes that a node may have at once, numbered from 0: one a device. */
+enum { AGENT_PROBES_MAX = GPUL_DEVICES_MAX };
 
 /* All pointers are borrowed for the call; those that an event does not use
  * may be NULL. */
@@ -80,6 +95,7 @@ struct agent_event {
     const char *text;
     const Gpul__Frame *frame;
     uint16_t port_base;
+    uint32_t probe;
     int signal;
     Gpul__Exit **exits;
     size_t exit_count;
@@ -88,20 +104,20 @@ struct agent_event {
 };
 
 enum agent_action_type {
-    AGENT_CONNECT = 1,       /* dial; answered by CONNECTED or LOST */
-    AGENT_SEND = 2,          /* bytes of the arena */
-    AGENT_LEASE_PORTS = 3,   /* agent_assign(); answered by PORTS */
-    AGENT_START_PROBE = 4,   /* and send it bytes of the arena; answered by
-                                PROBE_LISTENING, _RESULT, always _ENDED */
-    AGENT_CONNECT_PROBE = 5, /* send it bytes of the arena */
-    AGENT_KILL_PROBE = 6,    /* answered by PROBE_ENDED */
-    AGENT_START_RANKS = 7,   /* exec failures come as RANKS_ENDED */
-    AGENT_REPORT_ENV = 8,    /* what cannot be built comes as RANKS_ENDED */
-    AGENT_STOP_RANKS = 9,    /* signal them and what they left behind */
-    AGENT_KILL_RANKS = 10,   /* SIGKILL, now and whatever turns up later */
-    AGENT_ABANDON = 11,      /* wait no more for what was killed: PROBE_ENDED or
-                                ALL_GONE with it as unclean */
-    AGENT_CREDIT = 12,       /* bytes: the front end has written so many */
+    AGENT_CONNECT = 1,     /* dial; answered by CONNECTED or LOST */
+    AGENT_SEND = 2,        /* bytes of the arena */
+    AGENT_LEASE_PORTS = 3, /* agent_assign(); answered by PORTS */
+    AGENT_START_PROBE = 4, /* `probe` of `kind`, and send it bytes of the
+                              arena; answered by PROBE_ENDED at last */
+    AGENT_SEND_PROBES = 5, /* send all that live bytes of the arena */
+    AGENT_KILL_PROBES = 6, /* all that live; each is answered by _ENDED */
+    AGENT_START_RANKS = 7, /* exec failures come as RANKS_ENDED */
+    AGENT_REPORT_ENV = 8,  /* what cannot be built comes as RANKS_ENDED */
+    AGENT_STOP_RANKS = 9,  /* signal them and what they left behind */
+    AGENT_KILL_RANKS = 10, /* SIGKILL, now and whatever turns up later */
+    AGENT_ABANDON = 11,    /* wait no more for what was killed: PROBE_ENDED or
+                              ALL_GONE with it as unclean */
+    AGENT_CREDIT = 12,     /* bytes: the front end has written so many */
     AGENT_DISCARD_OUTPUT = 13, /* to the console; log files go on */
     AGENT_REMOVE_LOGS = 14,
     AGENT_DISCONNECT = 15, /* close what is open, without a LOST */
@@ -112,13 +128,17 @@ struct agent_action {
     enum agent_action_type type;
     size_t offset; /* of the bytes in the arena: whole frames */
     size_t n;
+    uint32_t probe;
+    enum agent_probe_kind kind;
+    uint32_t rank; /* of the self-test, DEVICE only */
     int signal;
     uint64_t bytes;
     int exit_code;
     const char *text;
 };
 
-enum { AGENT_ACTIONS_MAX = 16 };
+/* At most one for each probe, and a few more. */
+enum { AGENT_ACTIONS_MAX = AGENT_PROBES_MAX + 16 };
 
 /* What the caller must do, in order. Valid until the next step. */
 struct agent_actions {
@@ -155,6 +175,12 @@ const struct world *agent_world(const struct agent *a);
 uint32_t agent_generation(const struct agent *a);
 /* Launch.attempt of the running ranks: names their log folder. */
 uint32_t agent_attempt(const struct agent *a);
+
+/* Logs of the self-test on GPUs are in this folder of the job's; the name of
+ * what NCCL logs for a rank of it. */
+#define AGENT_TEST_FOLDER "self-test"
+enum { AGENT_LOG_NAME_BYTES = 32 };
+void agent_nccl_log_name(char name[AGENT_LOG_NAME_BYTES], uint32_t rank);
 
 /* Stamp a frame that the edge makes itself (Output, EnvReport, Notice). */
 void agent_stamp(const struct agent *a, Gpul__Frame *frame);

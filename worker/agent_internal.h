@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the parts of the agent share: agent.c has the actions, the clock and
- * the way out, agent_join.c the way in, agent_node.c what happens on the node,
- * agent_messages.c what the coordinator says. Nobody else includes this.
+ * the way out, agent_join.c the way in, agent_messages.c what the coordinator
+ * says, agent_node.c what happens on the node, agent_probes.c the self-test,
+ * agent_clear.c the wait for the memory of the GPUs behind it. Nobody else
+ * includes this.
  */
 #ifndef WORKER_AGENT_INTERNAL_H
 #define WORKER_AGENT_INTERNAL_H
@@ -16,6 +18,54 @@ enum {
 };
 
 #define AGENT_NEVER UINT64_MAX
+
+/* A device as the scout saw it. */
+struct agent_device {
+    uint32_t index;
+    char uuid[GPUL_DEVICE_UUID_BYTES_MAX + 1];
+    uint64_t memory_used_bytes;
+};
+
+struct agent_probe {
+    bool is_alive;                 /* from START_PROBE to PROBE_ENDED */
+    bool has_told;                 /* its answer has come: no other counts */
+    Gpul__ProbePhase__Phase phase; /* the last one that is behind it */
+    struct gpul_buf answer;        /* encoded, held until it has ended */
+};
+
+/* The self-test of a generation. Its probes are of one kind at a time. */
+struct agent_selftest {
+    enum agent_probe_kind kind;
+    struct agent_probe probes[AGENT_PROBES_MAX];
+    uint32_t alive;
+    bool is_connected; /* host: ProbeConnect was passed on, so phase coll */
+    bool has_overrun;  /* killed by the deadline */
+    bool has_failed;   /* of the probes on devices, one or more */
+    bool has_ids;      /* ProbeIds was passed on */
+    bool is_stopped;   /* Stop was passed on */
+    uint64_t deadline_ms;
+
+    /* Of ProbeBegin. */
+    uint32_t first_rank;
+    uint32_t phase_ms; /* of each phase but coll */
+    uint32_t coll_ms;
+    uint32_t abort_ms;
+
+    /* What the scout was started with, and what it saw. */
+    struct gpul_buf scout_start;
+    uint32_t scout_ms;
+    struct agent_device devices[AGENT_PROBES_MAX];
+    uint32_t device_count;
+
+    /* Waiting for the memory. */
+    uint64_t clear_deadline_ms;
+    uint64_t look_at_ms;
+    uint32_t look_wait_ms;
+    bool has_looked;
+    char occupied[AGENT_TEXT_BYTES];   /* which devices are, "" if none */
+    char look_error[AGENT_TEXT_BYTES]; /* why the scout saw nothing, or "" */
+    bool has_launch;                   /* Launch has come meanwhile */
+};
 
 struct agent {
     struct agent_config config;
@@ -44,12 +94,9 @@ struct agent {
     uint32_t attempt;
 
     /* What is alive on this node. */
-    bool has_probe;
-    bool is_probe_connected;      /* ProbeConnect was passed on: phase coll */
-    bool has_probe_overrun;       /* killed by its deadline */
-    struct gpul_buf probe_result; /* encoded, held until the probe ended */
-    bool has_ranks;               /* from START_RANKS to ALL_GONE */
-    bool has_output;              /* from START_RANKS to OUTPUT_DRAINED */
+    struct agent_selftest test;
+    bool has_ranks;  /* from START_RANKS to ALL_GONE */
+    bool has_output; /* from START_RANKS to OUTPUT_DRAINED */
     uint32_t ranks_ended;
     char **unclean; /* for Idle; owned */
     size_t unclean_count;
@@ -59,7 +106,6 @@ struct agent {
     uint64_t retry_at_ms;
     uint64_t beat_at_ms;
     uint64_t lease_deadline_ms;
-    uint64_t probe_deadline_ms;
     uint64_t linger_at_ms; /* what the ranks left behind is stopped */
     uint64_t kill_at_ms;
     uint64_t abandon_at_ms;
@@ -85,13 +131,19 @@ void agent_move(struct agent *a, enum agent_state to);
 struct agent_action *agent_emit(struct agent *a, enum agent_action_type type);
 
 /* Encode a frame into the arena behind what is there and make it an action:
- * SEND joins the SEND before it. The frame is stamped here. */
-void agent_send(struct agent *a, enum agent_action_type type,
-                Gpul__Frame *frame);
+ * SEND joins the SEND before it. The frame is stamped here. NULL: nothing was
+ * added, for want of a connection or of memory. */
+struct agent_action *agent_send(struct agent *a, enum agent_action_type type,
+                                Gpul__Frame *frame);
 
-/* The same for bytes that are in the arena already, from `offset` on. */
-void agent_emit_bytes(struct agent *a, enum agent_action_type type,
-                      size_t offset);
+/* The same for whole frames that are encoded already. */
+struct agent_action *agent_send_bytes(struct agent *a,
+                                      enum agent_action_type type,
+                                      const struct gpul_buf *bytes);
+
+/* Encode a stamped frame for later into `out`, in place of what it holds. */
+void agent_keep(struct agent *a, struct gpul_buf *out,
+                const Gpul__Frame *frame);
 
 /* Stop what runs: `signal` now, SIGKILL after grace_ms. Nothing happens when
  * nothing runs. A second call may only shorten the wait. */
@@ -119,8 +171,62 @@ void agent_join_overdue(struct agent *a);
 
 void agent_forget_unclean(struct agent *a);
 
-/* An event of the node: of the probe, the ports, the ranks. */
+/* Idle will name these processes too. */
+void agent_add_unclean(struct agent *a, char **unclean, size_t n);
+
+/* An event of the node: of the probes, the ports, the ranks. */
 void agent_observe(struct agent *a, const struct agent_event *event);
+
+/* ---- the self-test: agent_probes.c -------------------------------------- */
+
+void agent_selftest_init(struct agent_selftest *t);
+void agent_selftest_release(struct agent_selftest *t);
+
+/* What the coordinator says of it. False: it does not fit. */
+bool agent_probe_start(struct agent *a, const Gpul__Frame *frame);
+bool agent_probe_connect(struct agent *a, const Gpul__Frame *frame);
+bool agent_probe_begin(struct agent *a, const Gpul__Frame *frame);
+bool agent_probe_ids(struct agent *a, const Gpul__Frame *frame);
+
+void agent_probe_message(struct agent *a, const struct agent_event *event);
+void agent_probe_ended(struct agent *a, const struct agent_event *event);
+
+/* End what is alive: probes on devices may abort first, unless `at_once`. */
+void agent_stop_probes(struct agent *a, bool at_once);
+
+void agent_probes_tick(struct agent *a);
+
+/* One probe of this kind is alive as number `probe`, and has said nothing. */
+void agent_probe_begun(struct agent *a, struct agent_action *start,
+                       uint32_t probe, enum agent_probe_kind kind);
+
+/* ---- the memory behind it: agent_clear.c -------------------------------- */
+
+void agent_clear_begin(struct agent *a);
+void agent_clear_facts(struct agent *a, const Gpul__ProbeFacts *facts);
+void agent_clear_looked(struct agent *a, const char *how);
+void agent_clear_tick(struct agent *a);
+
+/* Start the ranks, or report their environment: agent_messages.c. */
+void agent_launch(struct agent *a);
+
+static inline bool agent_is_due(const struct agent *a, uint64_t *deadline_ms)
+{
+    if (*deadline_ms > a->now_ms) {
+        return false;
+    }
+    *deadline_ms = AGENT_NEVER;
+    return true;
+}
+
+static inline uint64_t agent_earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How long the agent waits for what was sent SIGKILL before it gives it up:
+ * half of what the coordinator allows. */
+enum { AGENT_GIVE_UP_MS = GPUL_DRAIN_DEADLINE_MS / 2 };
 
 /* One frame of the coordinator. */
 void agent_receive(struct agent *a, const Gpul__Frame *frame);

@@ -8,8 +8,6 @@
 #include "proto/limits.h"
 #include "worker/agent_internal.h"
 
-/* The probe keeps its own deadlines; this is for one that hangs. */
-enum { PROBE_MARGIN_MS = 2000 };
 enum { SIGNAL_MAX = 64 };
 
 /* A fault of the coordinator: nothing it says can be trusted any more. */
@@ -133,6 +131,7 @@ static void on_assign(struct agent *a, const Gpul__Frame *frame)
         return;
     }
     a->generation = frame->generation;
+    a->test.device_count = 0;
     agent_move(a, AGENT_ASSIGNED);
     a->port_base = 0;
     a->awaits_ports = true;
@@ -160,50 +159,10 @@ static void on_roster(struct agent *a, const Gpul__Frame *frame)
     }
 }
 
-/* ---- the self-test ------------------------------------------------------ */
-
-static void pass_to_probe(struct agent *a, enum agent_action_type type,
-                          const Gpul__Frame *frame, uint32_t deadline_ms)
-{
-    Gpul__Frame copy = *frame;
-    agent_send(a, type, &copy);
-    a->probe_deadline_ms = a->now_ms + deadline_ms + PROBE_MARGIN_MS;
-}
-
-static void on_probe_start(struct agent *a, const Gpul__Frame *frame)
-{
-    if (a->state != AGENT_ASSIGNED || a->port_base == 0) {
-        unexpected(a, frame);
-        return;
-    }
-    agent_move(a, AGENT_PROBING);
-    a->has_probe = true;
-    a->has_probe_overrun = false;
-    a->is_probe_connected = false;
-    gpul_buf_clear(&a->probe_result);
-    pass_to_probe(a, AGENT_START_PROBE, frame, frame->probe_start->deadline_ms);
-}
-
-/* A probe that has just failed may cross this message: then it is late. */
-static void on_probe_connect(struct agent *a, const Gpul__Frame *frame)
-{
-    if (a->state != AGENT_PROBING) {
-        return;
-    }
-    a->is_probe_connected = true;
-    pass_to_probe(a, AGENT_CONNECT_PROBE, frame,
-                  frame->probe_connect->deadline_ms);
-}
-
 /* ---- running ------------------------------------------------------------ */
 
-static void on_launch(struct agent *a, const Gpul__Frame *frame)
+void agent_launch(struct agent *a)
 {
-    if (a->state != AGENT_ASSIGNED || !world_is_complete(&a->world)) {
-        unexpected(a, frame);
-        return;
-    }
-    a->attempt = frame->launch->attempt;
     if (a->job->mode == GPUL__JOB__MODE__ENV) {
         agent_emit(a, AGENT_REPORT_ENV);
         return;
@@ -213,6 +172,22 @@ static void on_launch(struct agent *a, const Gpul__Frame *frame)
     a->has_output = true;
     a->ranks_ended = 0;
     agent_emit(a, AGENT_START_RANKS);
+}
+
+static void on_launch(struct agent *a, const Gpul__Frame *frame)
+{
+    bool is_clearing = a->state == AGENT_CLEARING && !a->test.has_launch;
+    if ((a->state != AGENT_ASSIGNED && !is_clearing) ||
+        !world_is_complete(&a->world)) {
+        unexpected(a, frame);
+        return;
+    }
+    a->attempt = frame->launch->attempt;
+    if (is_clearing) {
+        a->test.has_launch = true;
+    } else {
+        agent_launch(a);
+    }
 }
 
 static void on_stop(struct agent *a, const Gpul__Stop *stop)
@@ -248,6 +223,8 @@ static void on_finish(struct agent *a, const Gpul__Finish *finish)
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ROSTER) |                              \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_START) |                         \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_CONNECT) |                       \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_BEGIN) |                         \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_IDS) |                           \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LAUNCH) |                              \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_STOP))
 
@@ -274,6 +251,23 @@ static bool is_ahead(const struct agent *a, const Gpul__Frame *frame)
            frame->generation > a->generation;
 }
 
+/* The messages of the self-test; false: one of them is out of place. */
+static bool obey_test(struct agent *a, const Gpul__Frame *frame)
+{
+    switch (frame->body_case) {
+    case GPUL__FRAME__BODY_PROBE_START:
+        return agent_probe_start(a, frame);
+    case GPUL__FRAME__BODY_PROBE_CONNECT:
+        return agent_probe_connect(a, frame);
+    case GPUL__FRAME__BODY_PROBE_BEGIN:
+        return agent_probe_begin(a, frame);
+    case GPUL__FRAME__BODY_PROBE_IDS:
+        return agent_probe_ids(a, frame);
+    default:
+        return false;
+    }
+}
+
 static void obey(struct agent *a, const Gpul__Frame *frame)
 {
     switch (frame->body_case) {
@@ -285,12 +279,6 @@ static void obey(struct agent *a, const Gpul__Frame *frame)
         break;
     case GPUL__FRAME__BODY_ROSTER:
         on_roster(a, frame);
-        break;
-    case GPUL__FRAME__BODY_PROBE_START:
-        on_probe_start(a, frame);
-        break;
-    case GPUL__FRAME__BODY_PROBE_CONNECT:
-        on_probe_connect(a, frame);
         break;
     case GPUL__FRAME__BODY_LAUNCH:
         on_launch(a, frame);
@@ -308,7 +296,9 @@ static void obey(struct agent *a, const Gpul__Frame *frame)
         on_ack(a);
         break;
     default:
-        unexpected(a, frame);
+        if (!obey_test(a, frame)) {
+            unexpected(a, frame);
+        }
     }
 }
 

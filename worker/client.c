@@ -111,7 +111,7 @@ static void disconnect(struct client *c)
     }
 }
 
-/* ---- ports and the probe ------------------------------------------------ */
+/* ---- ports and the probes ---------------------------------------------- */
 
 static void lease_ports(struct client *c)
 {
@@ -135,34 +135,44 @@ static void lease_ports(struct client *c)
     }
 }
 
-static void on_probe_message(void *arg, const Gpul__Frame *frame)
+static void on_probe_message(void *arg, uint32_t probe,
+                             const Gpul__Frame *frame)
 {
     struct client *c = arg;
-    struct agent_event event = {.frame = frame};
-    if (frame->body_case == GPUL__FRAME__BODY_PROBE_LISTENING) {
-        event.type = AGENT_EVENT_PROBE_LISTENING;
-        event.text = frame->probe_listening->address;
-        event.port_base = (uint16_t)frame->probe_listening->port;
-    } else {
-        event.type = AGENT_EVENT_PROBE_RESULT;
-    }
+    struct agent_event event = {
+        .type = AGENT_EVENT_PROBE_MESSAGE, .probe = probe, .frame = frame};
     step(c, &event);
     pump(c);
 }
 
-static void on_probe_ended(void *arg, const char *how, bool is_abandoned)
+static void on_probe_ended(void *arg, uint32_t probe, const char *how,
+                           bool is_abandoned)
 {
     struct client *c = arg;
-    post(c, AGENT_EVENT_PROBE_ENDED, how)->is_unclean = is_abandoned;
+    struct waiting_event *e = post(c, AGENT_EVENT_PROBE_ENDED, how);
+    e->probe = probe;
+    e->is_unclean = is_abandoned;
     pump(c);
 }
 
 static void start_probe(struct client *c, const struct agent_action *action)
 {
     struct gpul_error err;
-    if (prober_start(&c->prober, c->actions.arena.data + action->offset,
-                     action->n, &err) != 0) {
-        post(c, AGENT_EVENT_PROBE_ENDED, err.text);
+    struct prober_start start = {
+        .probe = action->probe,
+        .bytes = c->actions.arena.data + action->offset,
+        .n = action->n,
+    };
+    int rc = 0;
+    if (action->kind != AGENT_PROBE_HOST) {
+        rc = workload_fill_probe(c->workload, c->agent, action->kind,
+                                 action->rank, &start, &err);
+    }
+    if (rc == 0) {
+        rc = prober_start(&c->prober, &start, &err);
+    }
+    if (rc != 0) {
+        post(c, AGENT_EVENT_PROBE_ENDED, err.text)->probe = action->probe;
     }
 }
 
@@ -194,24 +204,6 @@ static void on_drained(void *arg)
     pump(c);
 }
 
-static void leave(struct client *c, int exit_code, const char *text);
-
-static void start_ranks(struct client *c)
-{
-    struct gpul_error err;
-    if (workload_start(c->workload, c->agent, gpul_clock_ms(), &err) != 0) {
-        leave(c, AGENT_EXIT_FAILED, err.text);
-    }
-}
-
-static void report_env(struct client *c)
-{
-    struct gpul_error err;
-    if (workload_report(c->workload, c->agent, &err) != 0) {
-        leave(c, AGENT_EXIT_FAILED, err.text);
-    }
-}
-
 /* ---- the way out -------------------------------------------------------- */
 
 /* Without memory nothing is left to be done in order; then the ranks die
@@ -228,7 +220,7 @@ static void leave(struct client *c, int exit_code, const char *text)
     for (size_t i = 0; i < WATCHED_SIGNALS; i++) {
         uv_close((uv_handle_t *)&c->signals[i], NULL);
     }
-    prober_kill(&c->prober);
+    prober_release(&c->prober);
     workload_destroy(c->workload);
     c->workload = NULL;
     disconnect(c);
@@ -247,6 +239,8 @@ static void send_bytes(struct client *c, const struct agent_action *action)
 
 static void apply(struct client *c, const struct agent_action *action)
 {
+    struct gpul_error err;
+    int rc = 0;
     switch (action->type) {
     case AGENT_CONNECT:
         dial(c);
@@ -260,18 +254,18 @@ static void apply(struct client *c, const struct agent_action *action)
     case AGENT_START_PROBE:
         start_probe(c, action);
         break;
-    case AGENT_CONNECT_PROBE:
+    case AGENT_SEND_PROBES:
         prober_send(&c->prober, c->actions.arena.data + action->offset,
                     action->n);
         break;
-    case AGENT_KILL_PROBE:
+    case AGENT_KILL_PROBES:
         prober_kill(&c->prober);
         break;
     case AGENT_START_RANKS:
-        start_ranks(c);
+        rc = workload_start(c->workload, c->agent, gpul_clock_ms(), &err);
         break;
     case AGENT_REPORT_ENV:
-        report_env(c);
+        rc = workload_report(c->workload, c->agent, &err);
         break;
     case AGENT_STOP_RANKS:
         workload_stop(c->workload, action->signal);
@@ -298,6 +292,9 @@ static void apply(struct client *c, const struct agent_action *action)
     case AGENT_LEAVE:
         leave(c, action->exit_code, action->text);
         break;
+    }
+    if (rc != 0) {
+        leave(c, AGENT_EXIT_FAILED, err.text);
     }
 }
 
@@ -352,6 +349,7 @@ static void pump(struct client *c)
             .type = w.type,
             .text = w.text[0] != 0 ? w.text : NULL,
             .port_base = w.port_base,
+            .probe = w.probe,
             .signal = w.signal,
         };
         if (w.type == AGENT_EVENT_RANKS_ENDED) {

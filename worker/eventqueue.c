@@ -15,6 +15,7 @@ struct waiting_event *eventqueue_put(struct eventqueue *q,
         &q->items[(q->first + q->count++) % EVENTQUEUE_MAX];
     e->type = type;
     e->port_base = 0;
+    e->probe = 0;
     e->signal = 0;
     e->is_unclean = false;
     snprintf(e->text, sizeof(e->text), "%s", text != NULL ? text : "");

@@ -13,14 +13,16 @@
 #include "worker/agent.h"
 
 enum {
-    /* One batch of actions raises at most an event each. */
-    EVENTQUEUE_MAX = 16,
+    /* One batch of actions raises at most an event each, and one turn of the
+     * loop as many for probes that have ended. */
+    EVENTQUEUE_MAX = AGENT_ACTIONS_MAX + AGENT_PROBES_MAX,
     EVENTQUEUE_TEXT_BYTES = 640,
 };
 
 struct waiting_event {
     enum agent_event_type type;
     uint16_t port_base;
+    uint32_t probe;
     int signal;
     bool is_unclean; /* `text` names a process that would not die */
     char text[EVENTQUEUE_TEXT_BYTES];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/prober.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +14,7 @@
 
 #include "common/spawn.h"
 #include "proto/transport.h"
+#include "worker/probelog.h"
 
 extern char **environ;
 
@@ -20,33 +22,86 @@ void prober_init(struct prober *p, uv_loop_t *loop,
                  const struct prober_handlers *handlers, void *arg)
 {
     *p = (struct prober){.loop = loop, .handlers = *handlers, .arg = arg};
+    for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
+        p->processes[i].prober = p;
+    }
 }
 
-static void check_ended(struct prober *p)
+static uint32_t number_of(const struct prober_process *c)
 {
-    if (p->pid == 0 && p->channel == NULL) {
-        p->handlers.on_ended(p->arg, p->how, p->is_abandoned);
+    return (uint32_t)(c - c->prober->processes);
+}
+
+static void check_ended(struct prober_process *c)
+{
+    struct prober *p = c->prober;
+    if (c->pid == 0 && c->channel == NULL) {
+        p->handlers.on_ended(p->arg, number_of(c), c->how, c->is_abandoned);
     }
 }
 
 static void on_message(void *arg, const Gpul__Frame *frame)
 {
-    struct prober *p = arg;
-    p->handlers.on_message(p->arg, frame);
+    struct prober_process *c = arg;
+    c->prober->handlers.on_message(c->prober->arg, number_of(c), frame);
 }
 
 /* A probe that says nonsense is as good as dead. */
 static void on_closed(void *arg, const struct gpul_error *why)
 {
-    struct prober *p = arg;
-    p->channel = NULL;
-    if (why != NULL && why->status != GPUL_ECLOSED && p->pid != 0) {
-        kill(p->pid, SIGKILL);
+    struct prober_process *c = arg;
+    c->channel = NULL;
+    if (why != NULL && why->status != GPUL_ECLOSED && c->pid != 0) {
+        kill(c->pid, SIGKILL);
     }
-    check_ended(p);
+    check_ended(c);
 }
 
-static int spawn(struct prober *p, int channel, struct gpul_error *err)
+/* ---- starting ------------------------------------------------------------ */
+
+/* Both ends of what connects a probe to us. */
+struct ends {
+    int channel[2];
+    int output[2]; /* -1: none */
+    int null_fd;
+};
+
+static void close_fd(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* What the probe has, or should have had. */
+static void close_theirs(const struct ends *e)
+{
+    close_fd(e->channel[1]);
+    close_fd(e->output[1]);
+    close_fd(e->null_fd);
+}
+
+static int open_ends(struct ends *e, bool is_logged, struct gpul_error *err)
+{
+    *e = (struct ends){{-1, -1}, {-1, -1}, -1};
+    e->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (e->null_fd < 0) {
+        return gpul_fail_errno(err, errno, "/dev/null");
+    }
+    if (is_logged && pipe2(e->output, O_CLOEXEC) != 0) {
+        gpul_fail_errno(err, errno, "pipe of the probe");
+    } else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, e->channel)) {
+        gpul_fail_errno(err, errno, "channel of the probe");
+    } else {
+        return 0;
+    }
+    close_theirs(e);
+    close_fd(e->output[0]);
+    return GPUL_ESYS;
+}
+
+static int spawn(pid_t *pid, const struct prober_start *start,
+                 const struct ends *e, struct gpul_error *err)
 {
     char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -54,113 +109,169 @@ static int spawn(struct prober *p, int channel, struct gpul_error *err)
         return gpul_fail_errno(err, errno, "/proc/self/exe");
     }
     path[n] = 0;
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null_fd < 0) {
-        return gpul_fail_errno(err, errno, "/dev/null");
-    }
     char name[] = "gpulaunch-worker";
     char verb[] = "probe";
-    char *arguments[] = {name, verb, NULL};
+    char *command = (char *)(uintptr_t)start->command;
+    char *arguments[] = {name, verb, command, NULL};
     /* What a library of the probe prints belongs to nobody's stdout. */
+    int output = e->output[1] >= 0 ? e->output[1] : STDERR_FILENO;
     const struct gpul_spawn_fd fds[] = {
-        {null_fd, 0},
-        {STDERR_FILENO, 1},
-        {STDERR_FILENO, 2},
-        {channel, 3},
-    };
+        {e->null_fd, 0}, {output, 1}, {output, 2}, {e->channel[1], 3}};
     const struct gpul_spawn spec = {
         .path = path,
         .arguments = arguments,
-        .environment = environ,
+        .environment =
+            start->environment != NULL ? start->environment : environ,
+        .working_directory = start->working_directory,
         .fds = fds,
         .fd_count = sizeof(fds) / sizeof(fds[0]),
         .parent_death_signal = SIGKILL,
     };
     int exec_errno = 0;
-    int rc = gpul_spawn(&p->pid, &exec_errno, &spec, err);
-    close(null_fd);
-    if (rc != 0) {
-        p->pid = 0;
-    }
-    return rc;
+    return gpul_spawn(pid, &exec_errno, &spec, err);
 }
 
-int prober_start(struct prober *p, const uint8_t *bytes, size_t n,
-                 struct gpul_error *err)
+/* Whatever fails from here on ends the process, and its end is reported as
+ * any other. */
+static void attach(struct prober_process *c, const struct prober_start *start,
+                   const struct ends *e)
 {
     static const struct gpul_transport_handlers handlers = {
         .on_message = on_message,
         .on_closed = on_closed,
     };
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-        return gpul_fail_errno(err, errno, "channel of the probe");
+    struct prober *p = c->prober;
+    if (e->output[0] >= 0 &&
+        probelog_open(&c->log, p->loop, e->output[0], start->logs,
+                      start->log_name, NULL) != 0) {
+        c->log = NULL;
+        kill(c->pid, SIGKILL);
     }
-    snprintf(p->how, sizeof(p->how), "it ended without a result");
-    p->is_abandoned = false;
-    int rc = spawn(p, ends[1], err);
-    close(ends[1]);
+    if (gpul_transport_open(&c->channel, p->loop, e->channel[0],
+                            GPUL_PEER_PROBE, &handlers, c, NULL) != 0) {
+        c->channel = NULL;
+        kill(c->pid, SIGKILL);
+        return;
+    }
+    gpul_transport_send_bytes(c->channel, start->bytes, start->n, NULL);
+}
+
+int prober_start(struct prober *p, const struct prober_start *start,
+                 struct gpul_error *err)
+{
+    struct prober_process *c = &p->processes[start->probe];
+    struct ends ends;
+    assert(c->pid == 0 && c->channel == NULL);
+    int rc = open_ends(&ends, start->logs != NULL, err);
     if (rc != 0) {
-        close(ends[0]);
         return rc;
     }
-    rc = gpul_transport_open(&p->channel, p->loop, ends[0], GPUL_PEER_PROBE,
-                             &handlers, p, err);
+    rc = spawn(&c->pid, start, &ends, err);
+    close_theirs(&ends);
     if (rc != 0) {
-        p->channel = NULL;
-        kill(p->pid, SIGKILL); /* its end is then reported as any other */
-        return 0;
+        c->pid = 0;
+        close_fd(ends.channel[0]);
+        close_fd(ends.output[0]);
+        return rc;
     }
-    prober_send(p, bytes, n);
+    snprintf(c->how, sizeof(c->how), "it ended without a result");
+    c->is_abandoned = false;
+    attach(c, start, &ends);
     return 0;
 }
 
+/* ---- while they run ------------------------------------------------------ */
+
 void prober_send(struct prober *p, const uint8_t *bytes, size_t n)
 {
-    if (p->channel != NULL) {
-        gpul_transport_send_bytes(p->channel, bytes, n, NULL);
+    for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
+        if (p->processes[i].channel != NULL) {
+            gpul_transport_send_bytes(p->processes[i].channel, bytes, n, NULL);
+        }
     }
 }
 
 void prober_kill(struct prober *p)
 {
-    if (p->pid != 0) {
-        kill(p->pid, SIGKILL);
+    for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
+        struct prober_process *c = &p->processes[i];
+        if (c->pid != 0) {
+            kill(c->pid, SIGKILL);
+        }
+        if (c->channel != NULL) {
+            gpul_transport_close(c->channel, 0);
+        }
     }
-    if (p->channel != NULL) {
-        gpul_transport_close(p->channel, 0);
+}
+
+void prober_release(struct prober *p)
+{
+    prober_kill(p);
+    for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
+        probelog_close(p->processes[i].log);
+        p->processes[i].log = NULL;
+    }
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+static void abandon(struct prober_process *c)
+{
+    snprintf(c->how, sizeof(c->how), "%d gpulaunch-worker", c->pid);
+    c->is_abandoned = true;
+    c->pid = 0;
+    probelog_close(c->log);
+    c->log = NULL;
+    if (c->channel == NULL) {
+        check_ended(c);
+    } else {
+        gpul_transport_close(c->channel, 0);
     }
 }
 
 void prober_abandon(struct prober *p)
 {
-    if (p->pid == 0) {
-        return;
+    for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
+        if (p->processes[i].pid != 0) {
+            abandon(&p->processes[i]);
+        }
     }
-    snprintf(p->how, sizeof(p->how), "%d gpulaunch-worker", p->pid);
-    p->is_abandoned = true;
-    p->pid = 0;
-    if (p->channel == NULL) {
-        check_ended(p);
-    } else {
-        gpul_transport_close(p->channel, 0);
+}
+
+/* How it ended, and what it wrote last: an abort says why there. */
+static void describe_end(struct prober_process *c, int status)
+{
+    char line[PROBELOG_LINE_BYTES] = "";
+    if (WIFSIGNALED(status)) {
+        int signal = WTERMSIG(status);
+        snprintf(c->how, sizeof(c->how), "it was ended by signal %d (%s)",
+                 signal, strsignal(signal));
+    } else if (WEXITSTATUS(status) != 0) {
+        snprintf(c->how, sizeof(c->how), "it ended with exit code %d",
+                 WEXITSTATUS(status));
+    }
+    if (c->log != NULL) {
+        probelog_finish(c->log, line);
+        probelog_close(c->log);
+        c->log = NULL;
+    }
+    if (line[0] != 0) {
+        size_t used = strlen(c->how);
+        snprintf(c->how + used, sizeof(c->how) - used,
+                 "; the last that it wrote is \"%s\"", line);
     }
 }
 
 bool prober_reap(struct prober *p, pid_t pid, int status)
 {
-    if (p->pid == 0 || pid != p->pid) {
-        return false;
+    for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
+        struct prober_process *c = &p->processes[i];
+        if (c->pid == pid) {
+            c->pid = 0;
+            describe_end(c, status);
+            check_ended(c);
+            return true;
+        }
     }
-    p->pid = 0;
-    if (WIFSIGNALED(status)) {
-        int signal = WTERMSIG(status);
-        snprintf(p->how, sizeof(p->how), "it was ended by signal %d (%s)",
-                 signal, strsignal(signal));
-    } else if (WEXITSTATUS(status) != 0) {
-        snprintf(p->how, sizeof(p->how), "it ended with exit code %d",
-                 WEXITSTATUS(status));
-    }
-    check_ended(p);
-    return true;
+    return false;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent's side of the probe: this program again, as a child with a
- * socket pair for frames. It has ended when the process is waited for and
- * the channel is empty. Edge.
+ * The agent's side of its probes: this program again, each a child with a
+ * socket pair for frames. A probe has ended when its process is waited for
+ * and its channel is empty. Edge.
  */
 #ifndef WORKER_PROBER_H
 #define WORKER_PROBER_H
@@ -15,44 +15,72 @@
 
 #include "common/error.h"
 #include "proto/message.h"
+#include "worker/agent.h"
+#include "worker/ranklogs.h"
 
 struct gpul_transport;
+struct probelog;
+struct prober;
 
 struct prober_handlers {
-    /* ProbeListening or ProbeResult; borrowed for the call. */
-    void (*on_message)(void *arg, const Gpul__Frame *frame);
+    /* Borrowed for the call. */
+    void (*on_message)(void *arg, uint32_t probe, const Gpul__Frame *frame);
     /* Once a start; `how` says how it ended, or "pid name" of one that was
      * abandoned. */
-    void (*on_ended)(void *arg, const char *how, bool is_abandoned);
+    void (*on_ended)(void *arg, uint32_t probe, const char *how,
+                     bool is_abandoned);
+};
+
+enum { PROBER_HOW_BYTES = 400 };
+
+struct prober_process {
+    struct prober *prober;
+    struct gpul_transport *channel; /* NULL: closed */
+    struct probelog *log;           /* NULL: its output is ours */
+    pid_t pid;                      /* 0: not running */
+    bool is_abandoned;
+    char how[PROBER_HOW_BYTES];
 };
 
 struct prober {
     uv_loop_t *loop;
     struct prober_handlers handlers;
     void *arg;
-    struct gpul_transport *channel; /* NULL: closed */
-    pid_t pid;                      /* 0: not running */
-    bool is_abandoned;
-    char how[128];
+    struct prober_process processes[AGENT_PROBES_MAX];
+};
+
+struct prober_start {
+    uint32_t probe;       /* its number; not in use */
+    const uint8_t *bytes; /* frames that are sent to it at once */
+    size_t n;
+    const char *command;           /* the ranks', NULL: of no interest to it */
+    char *const *environment;      /* NULL: ours */
+    const char *working_directory; /* NULL: ours */
+    struct ranklogs *logs; /* takes its output; NULL: it goes to our stderr */
+    const char *log_name;  /* see worker/probelog.h */
 };
 
 void prober_init(struct prober *p, uv_loop_t *loop,
                  const struct prober_handlers *handlers, void *arg);
 
-/* Start the probe and send it these frames. Errors: GPUL_ESYS; nothing is
- * left of it then and on_ended is not called. */
-int prober_start(struct prober *p, const uint8_t *bytes, size_t n,
+/* Kills what still runs; the loop must run once more. */
+void prober_release(struct prober *p);
+
+/* Start a probe. Errors: GPUL_ESYS, GPUL_ENOMEM; nothing is left of it then
+ * and on_ended is not called. */
+int prober_start(struct prober *p, const struct prober_start *start,
                  struct gpul_error *err);
 
-/* More frames for a running probe; one that is gone is no error. */
+/* Frames for all that run; one that is gone is no error. */
 void prober_send(struct prober *p, const uint8_t *bytes, size_t n);
 
+/* SIGKILL to all that run. */
 void prober_kill(struct prober *p);
 
-/* It would not die: count it as ended. */
+/* Count all that still run as ended: they would not die. */
 void prober_abandon(struct prober *p);
 
-/* A child has ended: true if it was the probe. */
+/* A child has ended: true if it was a probe. */
 bool prober_reap(struct prober *p, pid_t pid, int status);
 
 #endif

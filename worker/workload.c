@@ -11,9 +11,11 @@
 #include "proto/text.h"
 #include "worker/descendants.h"
 #include "worker/envreport.h"
+#include "worker/gpu_env.h"
 #include "worker/keyvalue.h"
 #include "worker/launch.h"
 #include "worker/output.h"
+#include "worker/probe_site.h"
 #include "worker/ranklogs.h"
 #include "worker/ranks.h"
 
@@ -28,6 +30,7 @@ struct workload {
     struct ranklogs logs;
     struct output *output;
     struct ranks *ranks;
+    struct probe_site site;
     struct launch *launch;
     struct keyvalue *keyvalue; /* on node rank 0 while ranks run */
     struct descendants descendants;
@@ -90,6 +93,7 @@ int workload_create(struct workload **out, uv_loop_t *loop,
     w->handlers = *handlers;
     w->arg = arg;
     ranklogs_init(&w->logs);
+    probe_site_init(&w->site);
     gpul_buf_init(&w->unclean_text, GPUL_FRAME_BYTES_MAX);
     int rc =
         output_create(&w->output, loop, &w->logs, &output_handlers, w, err);
@@ -113,6 +117,7 @@ void workload_destroy(struct workload *w)
     ranks_destroy(w->ranks);
     output_destroy(w->output);
     launch_destroy(w->launch);
+    probe_site_release(&w->site);
     ranklogs_release(&w->logs);
     gpul_buf_release(&w->unclean_text);
     free(w);
@@ -120,13 +125,13 @@ void workload_destroy(struct workload *w)
 
 /* ---- starting ----------------------------------------------------------- */
 
-static int make_launch(struct workload *w, const struct agent *agent,
-                       struct gpul_error *err)
+static struct launch_input launch_input(const struct workload *w,
+                                        const struct agent *agent)
 {
     const struct world *world = agent_world(agent);
     const Gpul__Assign *assign = agent_assign(agent);
     const char *address = world->addresses.names[assign->node_rank];
-    const struct launch_input in = {
+    return (struct launch_input){
         .job = agent_job(agent),
         .assign = assign,
         .world = world,
@@ -140,6 +145,12 @@ static int make_launch(struct workload *w, const struct agent *agent,
         .interface = facts_interface_of(w->facts, address),
         .inherited = (const char *const *)environ,
     };
+}
+
+static int make_launch(struct workload *w, const struct agent *agent,
+                       struct gpul_error *err)
+{
+    const struct launch_input in = launch_input(w, agent);
     launch_destroy(w->launch);
     int rc = launch_create(&w->launch, &in, err);
     if (rc != 0) {
@@ -199,6 +210,7 @@ int workload_start(struct workload *w, const struct agent *agent,
                    uint64_t now_ms, struct gpul_error *err)
 {
     w->is_running = true;
+    probe_site_end(&w->site);
     w->descendants.signal = 0;
     w->unclean_count = 0;
     int rc = begin_output(w, agent, err);
@@ -262,6 +274,35 @@ int workload_report(struct workload *w, const struct agent *agent,
     }
     rc = fail_ranks(w, assign, &why, err);
     w->handlers.on_exits(w->arg);
+    return rc;
+}
+
+/* The scout comes first, and makes the site for all after it. */
+static int begin_site(struct workload *w, const struct agent *agent,
+                      struct gpul_error *err)
+{
+    const char *warnings[GPU_ENV_WARNINGS_MAX];
+    const struct launch_input in = launch_input(w, agent);
+    int rc = probe_site_begin(&w->site, &in, err);
+    if (rc != 0) {
+        return rc;
+    }
+    size_t n =
+        gpu_env_warnings(warnings, (const char *const *)w->site.rank.strings);
+    for (size_t i = 0; i < n; i++) {
+        workload_notice(w, warnings[i]);
+    }
+    return 0;
+}
+
+int workload_fill_probe(struct workload *w, const struct agent *agent,
+                        enum agent_probe_kind kind, uint32_t rank,
+                        struct prober_start *start, struct gpul_error *err)
+{
+    int rc = kind == AGENT_PROBE_SCOUT ? begin_site(w, agent, err) : 0;
+    if (rc == 0) {
+        probe_site_fill(&w->site, kind, rank, start);
+    }
     return rc;
 }
 
@@ -345,5 +386,6 @@ void workload_discard_output(struct workload *w)
 
 void workload_remove_logs(struct workload *w)
 {
+    ranklogs_remove(&w->site.logs);
     ranklogs_remove(&w->logs);
 }

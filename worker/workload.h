@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * All that runs on this node for the job: the ranks, what they leave behind,
- * their output and logs, and the rendezvous for Horovod programs. Edge; the
- * loop and the agent stay with worker/client.h.
+ * their output and logs, the surroundings of probes on GPUs, and the
+ * rendezvous for Horovod programs. Edge; the loop and the agent stay with
+ * worker/client.h.
  */
 #ifndef WORKER_WORKLOAD_H
 #define WORKER_WORKLOAD_H
@@ -17,6 +18,7 @@
 #include "proto/message.h"
 #include "worker/agent.h"
 #include "worker/facts.h"
+#include "worker/prober.h"
 
 struct workload;
 
@@ -49,6 +51,13 @@ int workload_start(struct workload *w, const struct agent *agent,
  * built becomes an exit, as at a start. Errors: GPUL_ENOMEM. */
 int workload_report(struct workload *w, const struct agent *agent,
                     struct gpul_error *err);
+
+/* Fill in how a probe on GPUs is started, all but what is sent; good until
+ * the next call. `rank` is that of a probe on a device. Errors: those of
+ * launch_create. */
+int workload_fill_probe(struct workload *w, const struct agent *agent,
+                        enum agent_probe_kind kind, uint32_t rank,
+                        struct prober_start *start, struct gpul_error *err);
 
 /* Signal the ranks and all below them. SIGKILL also goes to whatever turns
  * up later. */

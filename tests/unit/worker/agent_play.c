@@ -58,6 +58,17 @@ static void say(struct play *p, const char *format, ...)
     va_end(args);
 }
 
+static void say_result(struct play *p, const char *name,
+                       const Gpul__ProbeResult *r)
+{
+    if (r->device_uuid[0] == 0) {
+        say(p, "%s:%s:%s", name, r->phase, r->error);
+    } else {
+        say(p, "%s:%u:%s:%s:%s", name, r->probe_rank, r->device_uuid, r->phase,
+            r->error);
+    }
+}
+
 static void say_frame(struct play *p, const Gpul__Frame *f)
 {
     const char *name = gpul_message_rule((uint32_t)f->body_case)->name;
@@ -73,8 +84,26 @@ static void say_frame(struct play *p, const Gpul__Frame *f)
             f->idle->n_unclean > 0 ? f->idle->unclean[0] : "");
         break;
     case GPUL__FRAME__BODY_PROBE_RESULT:
-        say(p, "%s:%s:%s", name, f->probe_result->phase,
-            f->probe_result->error);
+        say_result(p, name, f->probe_result);
+        break;
+    case GPUL__FRAME__BODY_PROBE_FACTS:
+        say(p, "%s:%zu:%s", name, f->probe_facts->n_devices,
+            f->probe_facts->error);
+        break;
+    case GPUL__FRAME__BODY_PROBE_BEGIN:
+        say(p, "%s:%u+%u:%u:%s", name, f->probe_begin->first_rank,
+            f->probe_begin->rank_count, f->probe_begin->device_index,
+            f->probe_begin->device_uuid);
+        break;
+    case GPUL__FRAME__BODY_PROBE_PHASE:
+        say(p, "%s:%u:%d", name, f->probe_phase->probe_rank,
+            (int)f->probe_phase->phase);
+        break;
+    case GPUL__FRAME__BODY_STOP:
+        say(p, "%s:%u:%u", name, f->stop->signal, f->stop->grace_ms);
+        break;
+    case GPUL__FRAME__BODY_NOTICE:
+        say(p, "%s:%s", name, f->notice->text);
         break;
     default:
         say(p, "%s", name);
@@ -117,8 +146,8 @@ static void say_action(struct play *p, const struct agent_action *action)
         [AGENT_SEND] = "send(",
         [AGENT_LEASE_PORTS] = "lease_ports",
         [AGENT_START_PROBE] = "start_probe(",
-        [AGENT_CONNECT_PROBE] = "connect_probe(",
-        [AGENT_KILL_PROBE] = "kill_probe",
+        [AGENT_SEND_PROBES] = "send_probes(",
+        [AGENT_KILL_PROBES] = "kill_probes",
         [AGENT_START_RANKS] = "start_ranks",
         [AGENT_REPORT_ENV] = "report_env",
         [AGENT_STOP_RANKS] = "stop_ranks",
@@ -130,11 +159,18 @@ static void say_action(struct play *p, const struct agent_action *action)
         [AGENT_DISCONNECT] = "disconnect",
         [AGENT_LEAVE] = "leave",
     };
-    say(p, "%s", names[action->type]);
+    static const char *const starts[] = {
+        [AGENT_PROBE_HOST] = "start_probe(",
+        [AGENT_PROBE_SCOUT] = "start_scout(",
+        [AGENT_PROBE_DEVICE] = "start_device(",
+        [AGENT_PROBE_WATCH] = "start_watch(",
+    };
+    bool is_start = action->type == AGENT_START_PROBE;
+    say(p, "%s", is_start ? starts[action->kind] : names[action->type]);
     switch (action->type) {
     case AGENT_SEND:
     case AGENT_START_PROBE:
-    case AGENT_CONNECT_PROBE:
+    case AGENT_SEND_PROBES:
         say_frames(p, action);
         strcat(p->line, ")");
         break;
@@ -220,6 +256,21 @@ const char *play_gone(struct play *p, const char *unclean)
     return play_step(p, &event);
 }
 
+const char *play_probe_says(struct play *p, uint32_t probe, Gpul__Frame *frame)
+{
+    frame->generation = agent_generation(p->agent);
+    struct agent_event event = {
+        .type = AGENT_EVENT_PROBE_MESSAGE, .probe = probe, .frame = frame};
+    return play_step(p, &event);
+}
+
+const char *play_probe_ended(struct play *p, uint32_t probe, const char *how)
+{
+    struct agent_event event = {
+        .type = AGENT_EVENT_PROBE_ENDED, .probe = probe, .text = how};
+    return play_step(p, &event);
+}
+
 const char *play_probe_result(struct play *p)
 {
     Gpul__ProbeRow row;
@@ -239,9 +290,80 @@ const char *play_probe_result(struct play *p)
     gpul__frame__init(&frame);
     frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
     frame.probe_result = &result;
-    struct agent_event event = {.type = AGENT_EVENT_PROBE_RESULT,
-                                .frame = &frame};
-    return play_step(p, &event);
+    return play_probe_says(p, 0, &frame);
+}
+
+#define SAYS(p, probe, CASE, name, type, ...)                                  \
+    do {                                                                       \
+        type body;                                                             \
+        gpul__##name##__init(&body);                                           \
+        __VA_ARGS__;                                                           \
+        Gpul__Frame frame;                                                     \
+        gpul__frame__init(&frame);                                             \
+        frame.body_case = GPUL__FRAME__BODY_##CASE;                            \
+        frame.name = &body;                                                    \
+        return play_probe_says(p, probe, &frame);                              \
+    } while (0)
+
+const char *play_listening(struct play *p)
+{
+    char address[] = "10.0.0.1";
+    SAYS(p, 0, PROBE_LISTENING, probe_listening, Gpul__ProbeListening,
+         body.address = address, body.port = 4000);
+}
+
+const char *play_facts(struct play *p, uint32_t devices, uint64_t used_mib)
+{
+    static char finding[] = "1 process uses the GPU already";
+    char *findings[] = {finding};
+    char uuids[AGENT_PROBES_MAX][16];
+    Gpul__Device list[AGENT_PROBES_MAX];
+    Gpul__Device *pointers[AGENT_PROBES_MAX];
+    Gpul__Library library = GPUL__LIBRARY__INIT;
+    for (uint32_t i = 0; i < devices; i++) {
+        gpul__device__init(&list[i]);
+        snprintf(uuids[i], sizeof(uuids[i]), "GPU-%u", i);
+        list[i].index = i;
+        list[i].uuid = uuids[i];
+        list[i].memory_used_bytes = used_mib << 20;
+        list[i].findings = findings;
+        list[i].n_findings = used_mib > 0 ? 1 : 0;
+        pointers[i] = &list[i];
+    }
+    SAYS(p, 0, PROBE_FACTS, probe_facts, Gpul__ProbeFacts, body.nccl = &library,
+         body.cuda = &library, body.nvml = &library, body.devices = pointers,
+         body.n_devices = devices);
+}
+
+const char *play_no_facts(struct play *p, const char *error)
+{
+    Gpul__Library library = GPUL__LIBRARY__INIT;
+    SAYS(p, 0, PROBE_FACTS, probe_facts, Gpul__ProbeFacts, body.nccl = &library,
+         body.cuda = &library, body.nvml = &library,
+         body.error = (char *)(uintptr_t)error);
+}
+
+const char *play_probe_id(struct play *p, uint32_t probe)
+{
+    static uint8_t id[GPUL_UNIQUE_ID_BYTES];
+    SAYS(p, probe, PROBE_ID, probe_id, Gpul__ProbeId, body.id.data = id,
+         body.id.len = sizeof(id));
+}
+
+const char *play_phase(struct play *p, uint32_t probe,
+                       Gpul__ProbePhase__Phase phase)
+{
+    /* Its rank is the agent's to know. */
+    SAYS(p, probe, PROBE_PHASE, probe_phase, Gpul__ProbePhase,
+         body.phase = phase, body.probe_rank = 99);
+}
+
+const char *play_device_result(struct play *p, uint32_t probe,
+                               const char *error)
+{
+    char phase[] = "coll";
+    SAYS(p, probe, PROBE_RESULT, probe_result, Gpul__ProbeResult,
+         body.phase = phase, body.error = (char *)(uintptr_t)error);
 }
 
 const char *play_wait(struct play *p, uint64_t ms)
@@ -283,7 +405,9 @@ const char *play_job(struct play *p, Gpul__Job__Mode mode)
 {
     char id[] = "job-1";
     SPEAK(p, JOB, job, Gpul__Job, body.job_id = id, body.mode = mode,
-          body.grace_ms = 4000);
+          body.grace_ms = 4000,
+          body.log_dir =
+              (char *)(uintptr_t)(p->log_dir != NULL ? p->log_dir : ""));
 }
 
 const char *play_assign(struct play *p)
@@ -317,6 +441,38 @@ const char *play_probe_connect(struct play *p)
     char address[] = "10.0.0.2";
     SPEAK(p, PROBE_CONNECT, probe_connect, Gpul__ProbeConnect,
           body.address = address, body.port = 5, body.deadline_ms = 8000);
+}
+
+const char *play_scout(struct play *p)
+{
+    char address[] = "10.0.0.1";
+    SPEAK(p, PROBE_START, probe_start, Gpul__ProbeStart, body.node_count = 2,
+          body.level = GPUL__SELF_TEST__LEVEL__QUICK, body.deadline_ms = 5000,
+          body.address = address,
+          body.backend = GPUL__SELF_TEST__BACKEND__BACKEND_NCCL);
+}
+
+const char *play_probe_begin(struct play *p, uint32_t ranks)
+{
+    Gpul__SelfTest test;
+    gpul__self_test__init(&test);
+    Gpul__Sweep sweep = GPUL__SWEEP__INIT;
+    test.sweep = &sweep;
+    test.level = GPUL__SELF_TEST__LEVEL__QUICK;
+    test.listen_deadline_ms = 3000;
+    test.run_deadline_ms = 4000;
+    SPEAK(p, PROBE_BEGIN, probe_begin, Gpul__ProbeBegin, body.first_rank = 4,
+          body.rank_count = ranks, body.world_size = 4 + ranks,
+          body.id_count = 1, body.self_test = &test,
+          body.abort_deadline_ms = 1500, body.node_count = 2);
+}
+
+const char *play_probe_ids(struct play *p)
+{
+    static uint8_t id[GPUL_UNIQUE_ID_BYTES];
+    ProtobufCBinaryData ids[] = {{sizeof(id), id}};
+    SPEAK(p, PROBE_IDS, probe_ids, Gpul__ProbeIds, body.ids = ids,
+          body.n_ids = 1);
 }
 
 const char *play_launch(struct play *p)

@@ -8,7 +8,7 @@
 
 #include "worker/agent.h"
 
-enum { PLAY_LINE_BYTES = 2048, PLAY_EPOCH = 4 };
+enum { PLAY_LINE_BYTES = 4096, PLAY_EPOCH = 4 };
 
 struct play {
     struct agent *agent;
@@ -17,6 +17,7 @@ struct play {
     uint64_t now_ms;
     uint32_t epoch; /* stamped on what the coordinator sends */
     uint32_t generation;
+    const char *log_dir;        /* of the job; NULL: none */
     char line[PLAY_LINE_BYTES]; /* what the last step did */
     bool has_left;
 };
@@ -35,7 +36,21 @@ const char *play_signal(struct play *p, int signal);
 const char *play_exits(struct play *p, uint32_t first_rank, uint32_t n,
                        uint32_t code);
 const char *play_gone(struct play *p, const char *unclean);
+/* The probe over host memory: its address, its result. */
+const char *play_listening(struct play *p);
 const char *play_probe_result(struct play *p);
+/* The scout: "GPU-0", ..., each with so much memory in use; or why not. */
+const char *play_facts(struct play *p, uint32_t devices, uint64_t used_mib);
+const char *play_no_facts(struct play *p, const char *error);
+/* Probe i on a device. */
+const char *play_probe_id(struct play *p, uint32_t probe);
+const char *play_phase(struct play *p, uint32_t probe,
+                       Gpul__ProbePhase__Phase phase);
+const char *play_device_result(struct play *p, uint32_t probe,
+                               const char *error);
+/* Any of them. */
+const char *play_probe_says(struct play *p, uint32_t probe, Gpul__Frame *frame);
+const char *play_probe_ended(struct play *p, uint32_t probe, const char *how);
 
 /* Let time pass; the agent ticks once, at the end. */
 const char *play_wait(struct play *p, uint64_t ms);
@@ -48,6 +63,11 @@ const char *play_assign(struct play *p);
 const char *play_roster(struct play *p);
 const char *play_probe_start(struct play *p);
 const char *play_probe_connect(struct play *p);
+/* Look at the GPUs, 5 s; then this many probes from rank 4 on: 3 s a phase,
+ * 4 s for coll, 1.5 s for an abort. */
+const char *play_scout(struct play *p);
+const char *play_probe_begin(struct play *p, uint32_t ranks);
+const char *play_probe_ids(struct play *p);
 const char *play_launch(struct play *p);
 const char *play_stop(struct play *p, int signal, uint32_t grace_ms);
 const char *play_finish(struct play *p, bool keeps_logs);

@@ -319,11 +319,8 @@ static void test_probe(void **state)
     play_open(&p);
     play_to_assigned(&p);
     assert_string_equal(play_probe_start(&p), "start_probe(probe_start)");
-    struct agent_event listening = {.type = AGENT_EVENT_PROBE_LISTENING,
-                                    .text = "10.0.0.1",
-                                    .port_base = 4000};
-    assert_string_equal(play_step(&p, &listening), "send(probe_listening)");
-    assert_string_equal(play_probe_connect(&p), "connect_probe(probe_connect)");
+    assert_string_equal(play_listening(&p), "send(probe_listening)");
+    assert_string_equal(play_probe_connect(&p), "send_probes(probe_connect)");
     assert_string_equal(play_probe_result(&p), "");
     assert_int_equal(agent_state(p.agent), AGENT_PROBING);
     assert_string_equal(play_event(&p, AGENT_EVENT_PROBE_ENDED, "ended"),
@@ -359,7 +356,7 @@ static void test_probe_hangs(void **state)
     for (int i = 0; i < 4; i++) {
         assert_string_equal(play_wait(&p, 2000), "send(heartbeat)");
     }
-    assert_string_equal(play_wait(&p, 2000), "send(heartbeat) kill_probe");
+    assert_string_equal(play_wait(&p, 2000), "send(heartbeat) kill_probes");
     assert_string_equal(
         play_event(&p, AGENT_EVENT_PROBE_ENDED, "signal 9"),
         "send(probe_result:coll:it did not end in time and was killed)");
@@ -375,7 +372,7 @@ static void test_stop_probe(void **state)
     play_open(&p);
     play_to_assigned(&p);
     play_probe_start(&p);
-    assert_string_equal(play_stop(&p, SIGTERM, 1000), "kill_probe");
+    assert_string_equal(play_stop(&p, SIGTERM, 1000), "kill_probes");
     play_wait(&p, 5000);
     assert_non_null(strstr(p.line, "abandon"));
     char name[] = "5 gpulaunch-worker";
@@ -437,9 +434,8 @@ static void test_out_of_place(void **state)
         const char *(*speak)(struct play *p);
         const char *name;
     } table[] = {
-        {play_welcome, "welcome"},
-        {play_roster, "roster"},
-        {play_probe_start, "probe_start"},
+        {play_welcome, "welcome"},         {play_roster, "roster"},
+        {play_probe_start, "probe_start"}, {play_scout, "probe_start"},
         {play_launch, "launch"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -543,7 +539,7 @@ static void test_env_mode(void **state)
 /* What the edge promises: each request is answered in the end. */
 struct edge {
     bool is_dialing;
-    bool has_probe;
+    uint64_t probes; /* a bit each */
     bool has_ranks;
     bool has_output;
 };
@@ -556,7 +552,7 @@ static void note_requests(struct edge *e, const struct play *p)
             e->is_dialing = true;
             break;
         case AGENT_START_PROBE:
-            e->has_probe = true;
+            e->probes |= UINT64_C(1) << p->actions.items[i].probe;
             break;
         case AGENT_START_RANKS:
             e->has_ranks = true;
@@ -568,8 +564,59 @@ static void note_requests(struct edge *e, const struct play *p)
     }
 }
 
-static void something_happens(struct play *p, uint64_t draw)
+static uint32_t few(struct gpul_rng *rng)
 {
+    return (uint32_t)gpul_rng_below(rng, 4);
+}
+
+/* In the self-test, over host memory and on three devices. */
+static void the_test_goes_on(struct play *p, struct gpul_rng *rng)
+{
+    switch (gpul_rng_below(rng, 14)) {
+    case 0:
+        play_probe_start(p);
+        break;
+    case 1:
+        play_probe_connect(p);
+        break;
+    case 2:
+        play_listening(p);
+        break;
+    case 3:
+        play_probe_result(p);
+        break;
+    case 4:
+        play_scout(p);
+        break;
+    case 5:
+        play_facts(p, 3, few(rng) * 400);
+        break;
+    case 6:
+        play_no_facts(p, "no driver");
+        break;
+    case 7:
+        play_probe_begin(p, 3);
+        break;
+    case 8:
+        play_probe_ids(p);
+        break;
+    case 9:
+        play_probe_id(p, few(rng));
+        break;
+    case 10:
+        play_phase(p, few(rng), (Gpul__ProbePhase__Phase)(1 + few(rng)));
+        break;
+    case 11:
+        play_device_result(p, few(rng), few(rng) > 0 ? "" : "bad");
+        break;
+    default:
+        play_probe_ended(p, few(rng), "signal 9");
+    }
+}
+
+static void something_happens(struct play *p, struct gpul_rng *rng)
+{
+    uint64_t draw = gpul_rng_below(rng, 24);
     switch (draw) {
     case 0:
         play_event(p, AGENT_EVENT_CONNECTED, "10.0.0.1");
@@ -590,44 +637,50 @@ static void something_happens(struct play *p, uint64_t draw)
         play_roster(p);
         break;
     case 6:
-        play_probe_start(p);
-        break;
-    case 7:
-        play_probe_connect(p);
-        break;
-    case 8:
-        play_probe_result(p);
-        break;
-    case 9:
-        play_event(p, AGENT_EVENT_PROBE_ENDED, "signal 9");
-        break;
-    case 10:
         play_launch(p);
         break;
-    case 11:
+    case 7:
         play_exits(p, 0, 1, 1);
         break;
-    case 12:
+    case 8:
         play_gone(p, "9 name");
         break;
-    case 13:
+    case 9:
         DRAINED(p);
         break;
-    case 14:
+    case 10:
         play_stop(p, SIGTERM, 100);
         break;
-    case 15:
+    case 11:
         play_credit(p, 10);
         break;
-    case 16:
+    case 12:
         play_ack(p);
         break;
-    case 17:
+    case 13:
         p->generation = p->generation > 0 ? p->generation - 1 : 0;
         play_launch(p);
         break;
-    default:
+    case 14:
+    case 15:
         play_wait(p, draw * 10);
+        break;
+    default:
+        the_test_goes_on(p, rng);
+    }
+}
+
+/* A way to the middle of a self-test on devices. */
+static void play_to_probing(struct play *p, struct gpul_rng *rng)
+{
+    play_to_assigned(p);
+    play_scout(p);
+    play_facts(p, 3, 0);
+    play_probe_ended(p, 0, "ended");
+    play_probe_begin(p, 3);
+    for (uint32_t i = 0; i < 3 && few(rng) > 0; i++) {
+        play_device_result(p, i, "");
+        play_probe_ended(p, i, "ended");
     }
 }
 
@@ -639,9 +692,10 @@ static void bring_to_an_end(struct play *p, struct edge *e)
     play_signal(p, SIGTERM);
     for (int i = 0; i < 50 && !p->has_left; i++) {
         note_requests(e, p);
-        if (e->has_probe) {
-            play_event(p, AGENT_EVENT_PROBE_ENDED, "signal 9");
-            e->has_probe = false;
+        if (e->probes != 0) {
+            uint32_t probe = (uint32_t)__builtin_ctzll(e->probes);
+            play_probe_ended(p, probe, "signal 9");
+            e->probes &= e->probes - 1;
         } else if (e->has_ranks) {
             play_gone(p, NULL);
             e->has_ranks = false;
@@ -667,17 +721,20 @@ static void test_any_order(void **state)
         struct edge edge = {0};
         gpul_rng_init(&rng, seed);
         play_open(&p);
-        uint64_t start = gpul_rng_below(&rng, 4);
+        uint64_t start = gpul_rng_below(&rng, 5);
         if (start == 1) {
             play_to_member(&p);
         } else if (start == 2) {
             play_to_assigned(&p);
         } else if (start == 3) {
             play_to_running(&p);
+        } else if (start == 4) {
+            play_to_probing(&p, &rng);
+            edge.probes = 7;
         }
         note_requests(&edge, &p);
         for (int i = 0; i < 40 && !p.has_left; i++) {
-            something_happens(&p, gpul_rng_below(&rng, 20));
+            something_happens(&p, &rng);
             note_requests(&edge, &p);
             uint64_t next = agent_next_deadline_ms(p.agent);
             assert_true(next == UINT64_MAX || next + 200 > p.now_ms);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/probe_site.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+void probe_site_init(struct probe_site *s)
+{
+    *s = (struct probe_site){0};
+    ranklogs_init(&s->logs);
+}
+
+void probe_site_end(struct probe_site *s)
+{
+    env_release(&s->rank);
+    launch_destroy(s->launch);
+    s->rank = (struct env){0};
+    s->launch = NULL;
+}
+
+void probe_site_release(struct probe_site *s)
+{
+    probe_site_end(s);
+    ranklogs_release(&s->logs);
+}
+
+/* A probe chooses its device among all that the node has; a rank that sees
+ * its own one only would hide the others from it. */
+static int make_launch(struct probe_site *s, const struct launch_input *in,
+                       struct gpul_error *err)
+{
+    Gpul__Job job = *in->job;
+    Gpul__Environment environment = GPUL__ENVIRONMENT__INIT;
+    struct launch_input all = *in;
+    if (job.environment != NULL) {
+        environment = *job.environment;
+    }
+    if (environment.devices == GPUL__ENVIRONMENT__DEVICES__DEVICES_RANK) {
+        environment.devices = GPUL__ENVIRONMENT__DEVICES__DEVICES_AUTO;
+    }
+    job.environment = &environment;
+    all.job = &job;
+    return launch_create(&s->launch, &all, err);
+}
+
+int probe_site_begin(struct probe_site *s, const struct launch_input *in,
+                     struct gpul_error *err)
+{
+    probe_site_end(s);
+    int rc = make_launch(s, in, err);
+    if (rc == 0) {
+        rc = env_build(&s->rank, s->launch->plan, 0, err);
+    }
+    if (rc == 0) {
+        rc = ranklogs_begin_folder(&s->logs, in->job->log_dir,
+                                   AGENT_TEST_FOLDER, err);
+    }
+    if (rc != 0) {
+        probe_site_end(s);
+    }
+    return rc;
+}
+
+/* NCCL opens its log itself; made here it is private, and is removed with
+ * the others. */
+static void make_nccl_log(struct probe_site *s, uint32_t rank)
+{
+    int fd;
+    agent_nccl_log_name(s->log_name, rank);
+    if (ranklogs_is_on(&s->logs) &&
+        ranklogs_create(&s->logs, &fd, s->log_name, NULL) == 0) {
+        close(fd);
+    }
+}
+
+void probe_site_fill(struct probe_site *s, enum agent_probe_kind kind,
+                     uint32_t rank, struct prober_start *start)
+{
+    if (kind == AGENT_PROBE_DEVICE) {
+        make_nccl_log(s, rank);
+        snprintf(s->log_name, sizeof(s->log_name), "rank-%u.log", rank);
+    } else {
+        snprintf(s->log_name, sizeof(s->log_name), "scout-%u.log",
+                 s->launch->node_rank);
+    }
+    /* A folder that does not exist is reported where the ranks start. */
+    const char *folder = s->launch->working_directory;
+    start->command = s->launch->arguments[0];
+    start->environment = s->rank.strings;
+    start->working_directory =
+        folder != NULL && access(folder, X_OK) == 0 ? folder : NULL;
+    start->logs = &s->logs;
+    start->log_name = kind != AGENT_PROBE_WATCH ? s->log_name : NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a probe on GPUs writes to stdout and stderr: most of it comes from
+ * libraries. It goes to a file, up to a bound, and never to the terminal; the
+ * last line is kept, since it may be why the probe died. Edge.
+ */
+#ifndef WORKER_PROBELOG_H
+#define WORKER_PROBELOG_H
+
+#include <stddef.h>
+#include <uv.h>
+
+#include "common/error.h"
+#include "worker/ranklogs.h"
+
+enum {
+    PROBELOG_FILE_BYTES_MAX = 1 << 20, /* what comes after it is discarded */
+    PROBELOG_LINE_BYTES = 200,
+};
+
+struct probelog;
+
+/* Read `fd`, which becomes its own in any case, from now on. The file appears
+ * in `logs` under `name` with the first byte; `name` NULL: no file. `logs` is
+ * borrowed for its life. Errors: GPUL_ENOMEM, GPUL_ESYS. */
+int probelog_open(struct probelog **out, uv_loop_t *loop, int fd,
+                  struct ranklogs *logs, const char *name,
+                  struct gpul_error *err);
+
+/* The process has ended: take in what is left, without waiting. The last line
+ * that is not empty into `line`, without its end; "" if there is none. */
+void probelog_finish(struct probelog *l, char line[PROBELOG_LINE_BYTES]);
+
+/* Lets go of it; the loop must run once more. NULL is fine. */
+void probelog_close(struct probelog *l);
+
+#endif
