@@ -2,6 +2,8 @@
 #include "worker/probe_site.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void probe_site_init(struct probe_site *s)
@@ -13,8 +15,10 @@ void probe_site_init(struct probe_site *s)
 void probe_site_end(struct probe_site *s)
 {
     env_release(&s->rank);
+    free(s->environment);
     launch_destroy(s->launch);
     s->rank = (struct env){0};
+    s->environment = NULL;
     s->launch = NULL;
 }
 
@@ -43,6 +47,51 @@ static int make_launch(struct probe_site *s, const struct launch_input *in,
     return launch_create(&s->launch, &all, err);
 }
 
+static size_t count_of(const char *const *strings)
+{
+    size_t n = 0;
+    while (strings[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+static bool is_own(const char *string)
+{
+    static const char prefix[] = "GPULAUNCH_";
+    return strncmp(string, prefix, sizeof(prefix) - 1) == 0;
+}
+
+static bool has_name_of(char *const *strings, const char *string)
+{
+    size_t n = strcspn(string, "=") + 1;
+    for (; *strings != NULL; strings++) {
+        if (strncmp(*strings, string, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ranks do not get what is for gpulaunch itself; a probe is that. */
+static int add_own(struct probe_site *s, const char *const *inherited,
+                   struct gpul_error *err)
+{
+    size_t n = count_of((const char *const *)s->rank.strings);
+    s->environment =
+        calloc(n + count_of(inherited) + 1, sizeof(*s->environment));
+    if (s->environment == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "environment of the probes");
+    }
+    memcpy(s->environment, s->rank.strings, n * sizeof(*s->environment));
+    for (; *inherited != NULL; inherited++) {
+        if (is_own(*inherited) && !has_name_of(s->rank.strings, *inherited)) {
+            s->environment[n++] = (char *)(uintptr_t)*inherited;
+        }
+    }
+    return 0;
+}
+
 int probe_site_begin(struct probe_site *s, const struct launch_input *in,
                      struct gpul_error *err)
 {
@@ -50,6 +99,9 @@ int probe_site_begin(struct probe_site *s, const struct launch_input *in,
     int rc = make_launch(s, in, err);
     if (rc == 0) {
         rc = env_build(&s->rank, s->launch->plan, 0, err);
+    }
+    if (rc == 0) {
+        rc = add_own(s, in->inherited, err);
     }
     if (rc == 0) {
         rc = ranklogs_begin_folder(&s->logs, in->job->log_dir,
@@ -86,7 +138,7 @@ void probe_site_fill(struct probe_site *s, enum agent_probe_kind kind,
     /* A folder that does not exist is reported where the ranks start. */
     const char *folder = s->launch->working_directory;
     start->command = s->launch->arguments[0];
-    start->environment = s->rank.strings;
+    start->environment = s->environment;
     start->working_directory =
         folder != NULL && access(folder, X_OK) == 0 ? folder : NULL;
     start->logs = &s->logs;

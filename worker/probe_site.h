@@ -16,6 +16,7 @@
 struct probe_site {
     struct launch *launch; /* NULL: not made */
     struct env rank;       /* environment of the node's first rank */
+    char **environment;    /* that, and what is for gpulaunch itself */
     struct ranklogs logs;
     char log_name[AGENT_LOG_NAME_BYTES]; /* of the last start */
 };
