@@ -204,7 +204,8 @@ void stage_start(struct stage *stage, const struct stage_spec *spec,
     for (uint32_t i = 0; i < stage->count; i++) {
         uint32_t node = is_scout ? i : i / spec->per_node;
         if (!is_scout && !spec->has_no_uuids) {
-            stage_uuid(stage->probes[i].uuid, node, i % spec->per_node);
+            stage_uuid(stage->probes[i].uuid, node,
+                       spec->shares_devices ? 0 : i % spec->per_node);
         }
         probe_start(stage, i, node);
         if (is_scout) {
@@ -312,7 +313,8 @@ static void relay_ids(struct stage *stage)
         return;
     }
     Gpul__ProbeIds message = GPUL__PROBE_IDS__INIT;
-    message.n_ids = id_count;
+    uint32_t relay_count = stage->spec.relay_count;
+    message.n_ids = relay_count != 0 ? relay_count : id_count;
     message.ids = ids;
     for (uint32_t i = 0; i < stage->count; i++) {
         Gpul__Frame frame = GPUL__FRAME__INIT;

@@ -51,7 +51,9 @@ struct stage_spec {
     uint32_t listen_deadline_ms; /* 0: the stage's patience */
     uint32_t run_deadline_ms;
     uint32_t abort_deadline_ms;
-    bool has_no_uuids; /* devices by index */
+    bool has_no_uuids;    /* devices by index */
+    bool shares_devices;  /* all ranks of a node on its first */
+    uint32_t relay_count; /* of IDs; 0: all of them */
 };
 
 struct stage {
