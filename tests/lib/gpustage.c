@@ -197,6 +197,9 @@ void stage_start(struct stage *stage, const struct stage_spec *spec,
 {
     *stage = (struct stage){.spec = *spec};
     stage->count = is_scout ? spec->nodes : spec->nodes * spec->per_node;
+    if (spec->count != 0) {
+        stage->count = spec->count;
+    }
     assert_true(stage->count <= STAGE_PROBES_MAX);
     if (spec->scenario != NULL) {
         write_scenario(stage);

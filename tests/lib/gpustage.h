@@ -44,6 +44,7 @@ struct stage_spec {
     const char *scenario; /* of the doubles; NULL: the machine's libraries */
     uint32_t nodes;       /* local-0 ... */
     uint32_t per_node;
+    uint32_t count;    /* ranks; 0: nodes * per_node */
     uint32_t id_count; /* 0: 1 */
     const char *nccl_library;
     Gpul__Sweep *sweep; /* NULL: tiny, so that a test is quick */
