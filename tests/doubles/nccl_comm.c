@@ -93,16 +93,8 @@ static void leave(struct nccl_comm *comm)
         comm_free(comm);
 }
 
-static void job_join(struct nccl_comm *comm)
-{
-    if (comm->has_job)
-        (void)pthread_join(comm->job, NULL);
-    comm->has_job = false;
-}
-
 void comm_release(struct nccl_comm *comm)
 {
-    job_join(comm);
     (void)pthread_mutex_lock(&comm->lock);
     leave(comm);
 }
@@ -117,35 +109,60 @@ struct job {
 static void *job_run(void *argument)
 {
     struct job job = *(struct job *)argument;
+    struct nccl_comm *comm = job.comm;
 
     free(argument);
-    atomic_store(&job.comm->async, job.run(job.comm));
+    int status = job.run(comm);
+    (void)pthread_mutex_lock(&comm->lock);
+    comm->has_job = false;
+    atomic_store(&comm->async, status);
+    (void)pthread_cond_broadcast(&comm->changed);
+    leave(comm);
     return NULL;
+}
+
+/* Counts the job before its thread can end it. */
+static void job_count(struct nccl_comm *comm)
+{
+    (void)pthread_mutex_lock(&comm->lock);
+    comm->has_job = true;
+    comm->users++;
+    atomic_store(&comm->async, NCCL_IN_PROGRESS);
+    (void)pthread_mutex_unlock(&comm->lock);
 }
 
 int comm_job(struct nccl_comm *comm, int (*run)(struct nccl_comm *comm))
 {
     struct job *job = malloc(sizeof *job);
+    pthread_attr_t attributes;
+    pthread_t thread;
 
-    job_join(comm);
     if (!job)
         return nccl_fail(NCCL_SYSTEM_ERROR, "no memory");
     *job = (struct job){comm, run};
-    atomic_store(&comm->async, NCCL_IN_PROGRESS);
-    int error = pthread_create(&comm->job, NULL, job_run, job);
-    if (error != 0) {
-        free(job);
-        atomic_store(&comm->async, NCCL_SYSTEM_ERROR);
-        return nccl_fail(NCCL_SYSTEM_ERROR, "pthread_create failed : %s",
-                         strerror(error));
-    }
-    comm->has_job = true;
-    return NCCL_SUCCESS;
+    job_count(comm);
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    int error = pthread_create(&thread, &attributes, job_run, job);
+    (void)pthread_attr_destroy(&attributes);
+    if (error == 0)
+        return NCCL_SUCCESS;
+    free(job);
+    (void)pthread_mutex_lock(&comm->lock);
+    comm->has_job = false;
+    comm->users--; /* the caller's own hold is left */
+    atomic_store(&comm->async, NCCL_SYSTEM_ERROR);
+    (void)pthread_mutex_unlock(&comm->lock);
+    return nccl_fail(NCCL_SYSTEM_ERROR, "pthread_create failed : %s",
+                     strerror(error));
 }
 
 int comm_wait(struct nccl_comm *comm)
 {
-    job_join(comm);
+    (void)pthread_mutex_lock(&comm->lock);
+    while (comm->has_job)
+        (void)pthread_cond_wait(&comm->changed, &comm->lock);
+    (void)pthread_mutex_unlock(&comm->lock);
     return atomic_load(&comm->async);
 }
 
@@ -226,10 +243,9 @@ void comm_abort(struct nccl_comm *comm)
     comm->is_aborted = true;
     (void)eventfd_write(comm->abort_fd, 1);
     (void)pthread_cond_broadcast(&comm->changed);
-    while (comm->is_running)
+    while (comm->is_running || comm->has_job)
         (void)pthread_cond_wait(&comm->changed, &comm->lock);
     (void)pthread_mutex_unlock(&comm->lock);
-    job_join(comm);
 }
 
 /* --- Batches ------------------------------------------------------------ */
@@ -369,7 +385,6 @@ int comm_launch(struct nccl_comm *comm, struct batch *batch)
     batch->ticket = comm->issued++;
     comm->users++;
     (void)pthread_mutex_unlock(&comm->lock);
-    job_join(comm);
     comm->launching = batch;
     return comm->is_blocking ? batch_push(comm) : comm_job(comm, batch_push);
 }

@@ -59,13 +59,12 @@ struct nccl_comm {
     atomic_bool is_aborted;
     atomic_int async; /* what ncclCommGetAsyncError says */
 
-    pthread_t job; /* the one thing done outside a stream: init, launch, end */
-    bool has_job;
-    struct batch *launching;
+    struct batch *launching; /* by the job */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned users;  /* the caller, and each batch; guarded by lock, as below */
+    unsigned users;  /* caller, job, batches; guarded by lock, as all below */
+    bool has_job;    /* one thing done outside a stream: init, launch, end */
     uint64_t issued; /* batches; they run in the order of their issue */
     uint64_t done;
     bool is_running;

@@ -4,6 +4,7 @@
 #include "tests/doubles/scenario_text.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,4 +195,33 @@ int line_text(struct line *line, const char *what, char text[SCENARIO_TEXT])
                          strlen(word), SCENARIO_TEXT - 1);
     (void)snprintf(text, SCENARIO_TEXT, "%s", word);
     return 0;
+}
+
+int line_choice(struct line *line, const char *what, const char *const names[],
+                int count)
+{
+    const char *word = line_word(line, what);
+
+    if (!word)
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (strcmp(word, names[i]) == 0)
+            return i;
+    return line_fail(line, "%s is no %s", word, what);
+}
+
+int line_ms(struct line *line, uint64_t *ms)
+{
+    uint64_t ns = 0;
+    int status = line_duration(line, "duration", &ns);
+
+    *ms = ns / 1000000;
+    return status;
+}
+
+int line_node(struct line *line, const char *node, char pattern[SCENARIO_TEXT])
+{
+    if (line_text(line, "node", pattern) != 0)
+        return -1;
+    return fnmatch(pattern, node, 0) == 0;
 }

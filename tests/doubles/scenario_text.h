@@ -41,4 +41,19 @@ int line_rate(struct line *line, const char *what, uint64_t *bytes_per_s);
 int line_factor(struct line *line, const char *what, double *factor);
 int line_text(struct line *line, const char *what, char text[SCENARIO_TEXT]);
 
+/* One of the words in `names`: its index, or -1. */
+int line_choice(struct line *line, const char *what, const char *const names[],
+                int count);
+
+/* A duration in whole milliseconds. */
+int line_ms(struct line *line, uint64_t *ms);
+
+/* A pattern of node names: 1 when `node` is one of them, 0, or -1. */
+int line_node(struct line *line, const char *node, char pattern[SCENARIO_TEXT]);
+
+/* The kinds of lines, from their second word on; 0, or -1. */
+int scenario_node_line(struct line *line, struct scenario *scenario);
+int scenario_gpu_line(struct line *line, struct scenario *scenario);
+int scenario_fault_line(struct line *line, struct scenario *scenario);
+
 #endif

@@ -218,14 +218,14 @@ static int play_abort(struct rank *rank)
     if (!rank_init(rank, LONG_MS) || rank->account->result != NCCL_SUCCESS)
         return 99;
     rank_barrier(rank);
-    if (pthread_create(&thread, NULL, abort_thread, rank) != 0)
+    if (pthread_create(&thread, NULL, abort_thread, rank) != 0 ||
+        pthread_detach(thread) != 0)
         return 99;
     uint64_t end = now_ms() + SOON_MS;
     while (atomic_load((_Atomic uint64_t *)&rank->account->number) == 0 &&
            now_ms() < end)
         pause_ms(1);
-    /* Not exit(): a thread that hangs is no leak of the test. */
-    _exit(atomic_load((_Atomic uint64_t *)&rank->account->number) == 0);
+    return atomic_load((_Atomic uint64_t *)&rank->account->number) == 0;
 }
 
 /* An abort that hangs never comes back; only the process can be ended. */
