@@ -65,6 +65,12 @@ give_up(const char *format, ...)
     _exit(99);
 }
 
+void check_failed(const char *file, int line, const char *what)
+{
+    (void)fprintf(stderr, "%s:%d: not so: %s\n", file, line, what);
+    _exit(98);
+}
+
 static void *library(const char *name)
 {
     char path[4096];
@@ -145,7 +151,7 @@ struct nccl_unique_id *rank_ids(struct rank *rank)
     struct ranks *ranks = rank->ranks;
     struct nccl_unique_id id;
 
-    for (int i = 0; i < ranks->id_count; i++) {
+    for (int i = 0; i < ranks->id_count && !rank->has_made_ids; i++) {
         if (share_start(i, ranks->id_count, rank->count) != rank->rank)
             continue;
         int result = rank->doubles.nccl.get_unique_id(&id);
@@ -157,6 +163,7 @@ struct nccl_unique_id *rank_ids(struct rank *rank)
         (void)pthread_cond_broadcast(&ranks->changed);
         (void)pthread_mutex_unlock(&ranks->lock);
     }
+    rank->has_made_ids = true;
     (void)pthread_mutex_lock(&ranks->lock);
     while (ranks->ids_made < ranks->id_count)
         (void)pthread_cond_wait(&ranks->changed, &ranks->lock);
@@ -394,4 +401,12 @@ void ranks_run(const struct plan *plan, struct account *accounts)
     (void)unlink(path);
     records_remove(path);
     assert_int_equal(rmdir(folder), 0);
+}
+
+void story_run(const char *scenario, rank_story *story)
+{
+    struct account account;
+
+    ranks_run(&(struct plan){scenario, 1, 1, 0, story}, &account);
+    assert_int_equal(account.exit_code, 0);
 }

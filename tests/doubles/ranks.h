@@ -48,6 +48,7 @@ struct rank {
     struct doubles doubles;
     struct nccl_comm *comm;
     struct cuda_stream *stream;
+    bool has_made_ids;
 };
 
 /* A story. What it returns is the exit code of the rank's process. */
@@ -75,8 +76,8 @@ bool doubles_open(struct doubles *doubles, char *missing);
 /* Opens, makes a context on device `local_rank`, and a stream. */
 void rank_open(struct rank *rank);
 
-/* The IDs of the plan: made by the first rank of each share, then known to
- * all. `is_maker` is false for a rank that is to make none. */
+/* The IDs of the plan: made once, by the first rank of each share, and then
+ * known to all. */
 struct nccl_unique_id *rank_ids(struct rank *rank);
 
 /* Makes a communicator without blocking; false when it is still in progress
@@ -101,6 +102,19 @@ void rank_barrier(struct rank *rank);
 
 /* Notes a result with the last error. */
 void rank_note(struct rank *rank, int result);
+
+/* In a story: what must hold, or the rank's process ends with 98 and a line
+ * on stderr. (cmocka's assertions are for the process that runs the test.) */
+#define CHECK(condition)                                                       \
+    do {                                                                       \
+        if (!(condition))                                                      \
+            check_failed(__FILE__, __LINE__, #condition);                      \
+    } while (0)
+__attribute__((noreturn)) void check_failed(const char *file, int line,
+                                            const char *what);
+
+/* Runs a story on one rank of node local-0 and asserts that it ends with 0. */
+void story_run(const char *scenario, rank_story *story);
 
 uint64_t now_ms(void);
 void pause_ms(int ms);
