@@ -209,7 +209,8 @@ static void *abort_thread(void *argument)
     return NULL;
 }
 
-/* Aborts in a thread of its own: 1 when that does not come back. */
+/* Aborts in a thread of its own: 1 when that does not come back, as that of
+ * rank 2 does not. */
 static int play_abort(struct rank *rank)
 {
     pthread_t thread;
@@ -221,7 +222,7 @@ static int play_abort(struct rank *rank)
     if (pthread_create(&thread, NULL, abort_thread, rank) != 0 ||
         pthread_detach(thread) != 0)
         return 99;
-    uint64_t end = now_ms() + SOON_MS;
+    uint64_t end = now_ms() + (rank->rank == 2 ? SOON_MS : LONG_MS);
     while (atomic_load((_Atomic uint64_t *)&rank->account->number) == 0 &&
            now_ms() < end)
         pause_ms(1);
