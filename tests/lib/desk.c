@@ -27,6 +27,7 @@
 extern char **environ;
 
 void (*desk_edit_job)(Gpul__Job *job);
+const char *desk_worker;
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -53,7 +54,7 @@ static void start_worker(struct desk *d)
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
     const struct gpul_spawn_fd fds[] = {{0, 0}, {1, 1}, {pipe_fds[1], 2}};
     const struct gpul_spawn spec = {
-        .path = GPUL_TEST_WORKER,
+        .path = desk_worker != NULL ? desk_worker : GPUL_TEST_WORKER,
         .arguments = arguments,
         .environment = environ,
         .fds = fds,
@@ -274,7 +275,7 @@ static Gpul__Frame *next(struct desk *d)
     return frame;
 }
 
-Gpul__Frame *desk_expect(struct desk *d, Gpul__Frame__BodyCase kind)
+Gpul__Frame *desk_expect_any(struct desk *d)
 {
     for (;;) {
         Gpul__Frame *frame = next(d);
@@ -283,11 +284,17 @@ Gpul__Frame *desk_expect(struct desk *d, Gpul__Frame__BodyCase kind)
             continue;
         }
         if (!absorb(d, frame)) {
-            assert_int_equal(frame->body_case, kind);
             return frame;
         }
         gpul_message_release(frame);
     }
+}
+
+Gpul__Frame *desk_expect(struct desk *d, Gpul__Frame__BodyCase kind)
+{
+    Gpul__Frame *frame = desk_expect_any(d);
+    assert_int_equal(frame->body_case, kind);
+    return frame;
 }
 
 /* Take in one of the frames that the desk deals with itself. */
@@ -534,11 +541,11 @@ void desk_expect_idle(struct desk *d, size_t unclean)
     gpul_message_release(idle);
 }
 
-static bool command_line_has(const char *pid, const char *text)
+static bool file_has(const char *pid, const char *file, const char *text)
 {
-    char path[280];
-    char line[4096];
-    snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
+    static char line[64 << 10];
+    char path[300];
+    snprintf(path, sizeof(path), "/proc/%s/%s", pid, file);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return false;
@@ -548,14 +555,26 @@ static bool command_line_has(const char *pid, const char *text)
     return n > 0 && memmem(line, (size_t)n, text, strlen(text)) != NULL;
 }
 
-bool desk_sees_process(const char *text)
+/* Processes with this text in a file of theirs below /proc. */
+static unsigned count_processes(const char *file, const char *text)
 {
     DIR *proc = opendir("/proc");
-    bool found = false;
-    for (struct dirent *e; !found && (e = readdir(proc)) != NULL;) {
-        found = e->d_name[0] > '0' && e->d_name[0] <= '9' &&
-                command_line_has(e->d_name, text);
+    unsigned count = 0;
+    for (struct dirent *e; (e = readdir(proc)) != NULL;) {
+        bool is_other = e->d_name[0] > '0' && e->d_name[0] <= '9' &&
+                        atoi(e->d_name) != getpid();
+        count += is_other && file_has(e->d_name, file, text) ? 1 : 0;
     }
     closedir(proc);
-    return found;
+    return count;
+}
+
+bool desk_sees_process(const char *text)
+{
+    return count_processes("cmdline", text) > 0;
+}
+
+unsigned desk_count_processes(const char *text)
+{
+    return count_processes("environ", text);
 }

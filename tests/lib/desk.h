@@ -43,6 +43,9 @@ struct desk {
     struct gpul_buf notices; /* one a line */
 };
 
+/* The program that is started as the worker; NULL: the real one. */
+extern const char *desk_worker;
+
 /* Listen, start a worker, let it connect. */
 void desk_open(struct desk *d);
 
@@ -59,6 +62,9 @@ void desk_send(struct desk *d, Gpul__Frame *frame);
 /* The next frame that is neither heartbeat nor output nor notice: it must be
  * of this kind. The caller releases it. */
 Gpul__Frame *desk_expect(struct desk *d, Gpul__Frame__BodyCase kind);
+
+/* The same of whatever kind. */
+Gpul__Frame *desk_expect_any(struct desk *d);
 
 /* Take in what comes until `is_done` says so, failing at the bound. */
 void desk_until(struct desk *d, bool (*is_done)(const struct desk *d));
@@ -97,6 +103,10 @@ void desk_expect_idle(struct desk *d, size_t unclean);
 
 /* Do processes whose command line holds this text exist? */
 bool desk_sees_process(const char *text);
+
+/* How many processes, ourselves not counted, hold this text in their
+ * environment. */
+unsigned desk_count_processes(const char *text);
 
 void desk_launch(struct desk *d, uint32_t attempt);
 void desk_stop(struct desk *d, int signal, uint32_t grace_ms);

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The agents' part of a self-test on GPUs, on the doubles: two nodes with two
+# devices each. Probes die, hang and are stopped; none of them is left, their
+# logs say what happened, and the command finds the memory of the devices free.
+. "$(dirname "$0")/../lib/e2e.sh"
+
+doubles=$bin/../tests/doubles
+[ -e "$doubles/libnccl.so.2" ] || skip "no doubles of the GPU libraries here"
+export LD_LIBRARY_PATH=$doubles
+export GPULAUNCH_DOUBLE_SCENARIO=$scratch/scenario
+logs=$scratch/logs
+
+# scenario LINE...: two devices on every node, and these lines.
+scenario()
+{
+    printf '%s\n' 'node local-* gpus 2' "$@" >"$scratch/next"
+    mv "$scratch/next" "$GPULAUNCH_DOUBLE_SCENARIO"
+}
+
+gpu_launch()
+{
+    launch --nodes 2 --backend nccl --log-dir "$logs" "$@"
+}
+
+gpu_launch_behind()
+{
+    launch_behind --nodes 2 --backend nccl --log-dir "$logs" "$@"
+}
+
+# Files of the self-test whose name matches.
+self_test_files()
+{
+    find "$logs" -path '*/self-test/*' -name "$1"
+}
+
+# Six processes of the worker: two agents and four probes.
+probes_are_up()
+{
+    [ "$(pids_of gpulaunch-worker | wc -l)" -eq 6 ]
+}
+
+it "four devices pass: the command runs; NCCL had a log for each rank"
+scenario
+gpu_launch -q -- true
+expect_status 0
+expect_nothing_left
+[ "$(self_test_files 'rank-*.nccl' | wc -l)" -eq 4 ] ||
+    fail "NCCL has no log of its own for each rank"
+
+rm -rf "$logs"
+
+it "without --log-dir a success leaves no log of the self-test"
+launch --nodes 2 --backend nccl -q -- true
+expect_status 0
+expect_nothing_left
+
+it "a probe killed by a signal is named with rank, node and device"
+scenario 'fault rank 2 signal SEGV at allreduce'
+gpu_launch -- false
+expect_status 20
+expect_last_line 'rank 2 .*local-1, device GPU-.*ended by signal 11'
+expect_nothing_left
+
+it "a scout that crashes in a library is told, not a crash of the job"
+scenario 'fault node local-1 signal BUS at facts'
+gpu_launch -- false
+expect_status 20
+expect_last_line 'local-1.*ended by signal 7'
+expect_nothing_left
+
+it "what a library writes goes to the log, and its last line to the user"
+rm -rf "$logs"
+scenario 'nonsense'
+gpu_launch -- false
+expect_status 20
+expect_last_line 'ended by signal 6 \(Aborted\); the last that it wrote is'
+[ -s "$(self_test_files scout-0.log)" ] || fail "the scout has no log"
+expect_nothing_left
+
+it "SIGINT while the communicator is set up: probes abort and end at once"
+scenario 'fault rank 3 never-arrives'
+gpu_launch_behind -- false
+within 20 "the probes did not come up" probes_are_up
+kill -INT "$front_end"
+finish
+expect_status 130
+expect_nothing_left
+
+it "two SIGINTs: probes that hang in their abort are killed at once"
+scenario 'fault hang allreduce' 'fault hang abort'
+gpu_launch_behind -- false
+within 20 "the probes did not come up" probes_are_up
+start=$(now_ms)
+kill -INT "$front_end"
+sleep 0.2
+kill -INT "$front_end"
+finish
+expect_status 130
+expect_nothing_left
+took_ms=$(($(now_ms) - start))
+expect_within_ms 5000
+
+it "one SIGINT: probes that hang in their abort are killed after 11 s"
+start=$(now_ms)
+gpu_launch_behind -- false
+within 20 "the probes did not come up" probes_are_up
+kill -INT "$front_end"
+finish
+expect_status 130
+expect_nothing_left
+took_ms=$(($(now_ms) - start))
+expect_within_ms 16000
+
+it "an agent is killed: its probes end with it, and so do the others"
+scenario 'fault rank 3 never-arrives'
+gpu_launch_behind -- false
+within 20 "the probes did not come up" probes_are_up
+for agent in $(pids_of gpulaunch-worker); do
+    tr '\0' ' ' <"/proc/$agent/cmdline" | grep -q ' local-1 ' && break
+done
+kill -KILL "$agent"
+finish
+expect_status 41
+expect_last_line 'local-1'
+expect_no_process 10
+
+# The probes are kept waiting until somebody else has taken memory.
+it "memory that is in use after the self-test is waited for by the command"
+scenario 'fault rank 0 late 2s'
+gpu_launch_behind -q -- touch "$scratch/started"
+within 20 "the probes did not come up" probes_are_up
+scenario 'node local-* used 4GiB'
+probes_are_gone()
+{
+    [ "$(pids_of gpulaunch-worker | wc -l)" -le 3 ]
+}
+within 20 "the probes did not end" probes_are_gone
+sleep 1
+[ ! -e "$scratch/started" ] || fail "the command did not wait for the memory"
+scenario
+finish
+expect_status 0
+[ -e "$scratch/started" ] || fail "the command was not started"
+expect_nothing_left
+
+done_stories
