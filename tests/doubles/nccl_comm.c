@@ -115,7 +115,9 @@ static void *job_run(void *argument)
     int status = job.run(comm);
     (void)pthread_mutex_lock(&comm->lock);
     comm->has_job = false;
-    atomic_store(&comm->async, status);
+    /* What went wrong on the stream meanwhile stays. */
+    int running = NCCL_IN_PROGRESS;
+    (void)atomic_compare_exchange_strong(&comm->async, &running, status);
     (void)pthread_cond_broadcast(&comm->changed);
     leave(comm);
     return NULL;
@@ -127,7 +129,9 @@ static void job_count(struct nccl_comm *comm)
     (void)pthread_mutex_lock(&comm->lock);
     comm->has_job = true;
     comm->users++;
-    atomic_store(&comm->async, NCCL_IN_PROGRESS);
+    int ready = NCCL_SUCCESS;
+    (void)atomic_compare_exchange_strong(&comm->async, &ready,
+                                         NCCL_IN_PROGRESS);
     (void)pthread_mutex_unlock(&comm->lock);
 }
 
