@@ -287,7 +287,7 @@ static bool is_fast_enough(struct rendezvous *r,
     gpul_format_size(size, row->bytes);
     text_format(&why,
                 "self-test phase coll: busbw of all-reduce at %s is %.2f GB/s, "
-                "below the %.2f GB/s of --min-busbw; the slowest is %s",
+                "below the %.2f GB/s of --min-busbw; it took longest on %s",
                 size, row->busbw_gbps, wanted_gbps, who.bytes);
     selftest_fail(r, OUTCOME_SLOW, node, why.bytes);
     return false;
