@@ -1,0 +1,225 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The self-test on GPUs: without any, and on doubles of the libraries, with
+# every fault that they know.
+. "$(dirname "$0")/../lib/e2e.sh"
+
+doubles=$bin/../tests/doubles
+uuid=GPU-00000000-0000-0000-0000-000000000005
+
+# on_doubles SCENARIO ARGUMENT...: 4 nodes of 2 devices, and what SCENARIO
+# says besides; messages are small unless the arguments say otherwise. Rank 5
+# has the second device of local-2, with the UUID above.
+on_doubles()
+{
+    printf '%b\n' "node local-* gpus 2" "gpu local-2 1 uuid $uuid" "$1" \
+        >"$scratch/scenario"
+    shift
+    rm -f "$scratch/started"
+    GPULAUNCH_DOUBLE_SCENARIO=$scratch/scenario LD_LIBRARY_PATH=$doubles \
+        "${how:-run}" "$bin/gpulaunch" --local --nodes 4 --backend nccl \
+        --minbytes 8 --maxbytes 64K "$@" -- touch "$scratch/started"
+}
+
+on_doubles_behind()
+{
+    how=run_behind on_doubles "$@"
+}
+
+expect_not_started()
+{
+    [ ! -e "$scratch/started" ] || fail "the command was started"
+}
+
+# ---- without a GPU ---------------------------------------------------------
+
+if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/kfd ]; then
+    it "nccl without a GPU: one clear line within 5 s, no command"
+    run "$bin/gpulaunch" --local --nodes 2 --backend nccl \
+        -- touch "$scratch/started"
+    expect_status 20
+    expect_within_ms 5000
+    expect_last_line '^gpulaunch: self-test phase facts: NCCL cannot be used on'
+    expect_last_line 'local-\[0-1\]: '
+    expect_not_started
+    expect_no_process
+    forget_logs
+
+    it "auto without a GPU: runs on host memory and says so"
+    launch --nodes 2 --backend auto --result "$scratch/auto.json" -- true
+    expect_status 0
+    expect_has "$err" 'self-test passed on host memory over TCP \(no node has a GPU'
+    expect_json "$scratch/auto.json" 'r["self_test"]["backend"] == "host-tcp"
+        and not r["self_test"]["simulated"]'
+
+    it "auto says nothing of it with -q"
+    launch --nodes 2 -q -- true
+    expect_status 0
+    expect_empty "$err"
+fi
+
+it "a bandwidth that host memory does not reach: exit code 30, both figures"
+launch --nodes 2 --backend host --min-busbw 99999 -- true
+expect_status 30
+expect_last_line 'busbw of all-reduce at .* is [0-9.]+ GB/s, below the 99999'
+expect_nothing_left
+forget_logs
+
+it "--nccl-lib must be a file, before anything is started"
+launch --backend nccl --nccl-lib "$scratch/none.so" -- true
+expect_status 125
+expect_last_line 'nccl-lib: .*/none.so: No such file or directory'
+launch --backend nccl --nccl-lib "$scratch" -- true
+expect_status 125
+expect_last_line 'nccl-lib: .* is not a file; name the library'
+
+# ---- on doubles, nothing wrong ---------------------------------------------
+
+it "4 nodes of 2 devices pass; every report says SIMULATED, nothing is judged"
+on_doubles "" --result "$scratch/pass.json"
+expect_status 0
+[ -e "$scratch/started" ] || fail "the command was not started"
+expect_has "$err" '^gpulaunch: SIMULATED libraries: local-\[0-3\]: NCCL 2\.28\.9'
+expect_has "$err" '^# SIMULATED all-reduce over test doubles, 8 ranks on 4 nodes'
+expect_has "$err" '^gpulaunch: SIMULATED self-test passed'
+expect_json "$scratch/pass.json" 'r["self_test"]["simulated"] and
+    r["self_test"]["backend"] == "double" and r["self_test"]["rank_count"] == 8'
+expect_json "$scratch/pass.json" '{row["collective"]
+    for row in r["self_test"]["rows"]} == {"all-reduce", "all-gather",
+    "reduce-scatter", "broadcast", "all-to-all", "send/recv"}'
+expect_json "$scratch/pass.json" 'all(row["wrong_elements"] == 0 and
+    row["verdict"] is None and row["median_seconds"] > 0
+    for row in r["self_test"]["rows"])'
+expect_nothing_left
+
+it "-n and -w and -f of nccl-tests by their long names: sizes and counts"
+on_doubles "" --stepfactor 4 --iters 3 --warmup_iters 0 --check 2 \
+    --result "$scratch/sweep.json"
+expect_status 0
+expect_json "$scratch/sweep.json" '[row["bytes"] for row in
+    r["self_test"]["rows"] if row["collective"] == "all-reduce"] ==
+    [8 << i for i in range(0, 14, 2)]'
+expect_json "$scratch/sweep.json" \
+    '{row["iterations"] for row in r["self_test"]["rows"]} == {3}'
+
+it "one device: its bus bandwidth is n/a, not 0"
+on_doubles "node local-0 gpus 1" --nodes 4 -q
+expect_status 0
+expect_empty "$err"
+GPULAUNCH_DOUBLE_SCENARIO=$scratch/scenario LD_LIBRARY_PATH=$doubles \
+    run "$bin/gpulaunch" --local --backend nccl -e 64K -- true
+expect_status 0
+expect_has "$err" '1 rank on 1 node'
+expect_has "$err" ' n/a '
+
+it "the library that --nccl-lib names is the one that is tested"
+cp "$doubles/libnccl.so.2" "$scratch/libnccl.mine.so"
+(cd "$scratch" && on_doubles "" --nccl-lib libnccl.mine.so)
+grep -qF "$scratch/libnccl.mine.so)" "$err" ||
+    fail "the path of --nccl-lib is not reported"
+
+it "a rank that comes late is waited for"
+on_doubles "fault rank 5 late 1s"
+expect_status 0
+
+it "the command starts when device memory is free again, not before"
+on_doubles_behind "fault rank 5 late 1s" -v
+within 20 "the self-test did not start" grep -q 'self-test started' "$err"
+sed 's/gpus 2$/gpus 2 used 4GiB/' "$scratch/scenario" >"$scratch/occupied"
+cp "$scratch/scenario" "$scratch/free"
+mv "$scratch/occupied" "$scratch/scenario"
+within 20 "the self-test did not pass" grep -q 'self-test passed' "$err"
+sleep 1
+expect_not_started
+mv "$scratch/free" "$scratch/scenario"
+finish
+expect_status 0
+[ -e "$scratch/started" ] || fail "the command was not started"
+expect_nothing_left
+
+# ---- on doubles, every fault -----------------------------------------------
+
+bound=$((3 * slow))
+him="rank 5 (node local-2, device $uuid)"
+
+# What is wrong | exit code | scenario | what the last line has, parted by ;
+while IFS='|' read -r what code scenario words; do
+    it "$what: exit code $code, named; no process is left"
+    on_doubles "$scenario" --self-test-timeout "${bound}s"
+    expect_status "$code"
+    expect_last_line '^gpulaunch: SIMULATED: self-test'
+    while IFS= read -r word; do
+        tail -n 1 "$err" | grep -qF -- "$word" ||
+            fail "the last line does not have: $word"
+    done <<<"${words//;/$'\n'}"
+    expect_within_ms $((bound * 1000 + 4000))
+    expect_not_started
+    expect_no_process
+    forget_logs
+done <<TABLE
+no device on one node|20|node local-2 gpus 0|phase facts;local-2:;no CUDA-capable device
+a driver that is not ready|20|node local-2 cuda-init 802|phase facts;local-2:;system not yet initialized
+another version|20|node local-2 nccl 22703|phase facts;local-2 has 2.27.3;local-[0-1,3] have 2.28.9
+a symbol that is missing|20|fault node local-2 missing-symbol ncclCommAbort|phase facts;local-2:;has no symbol ncclCommAbort
+a device that two ranks claim|20|gpu local-3 0 uuid $uuid|phase facts;rank 5 (node local-2;rank 6 (node local-3;same device $uuid
+a context that fails|20|fault node local-2 gpu 1 code 999 at context|phase cuda;$him;CUDA error 999
+a context that hangs|40|fault node local-2 gpu 1 hang context|phase cuda;7 of 8 ranks;missing: $him
+a unique ID that fails|20|fault node local-0 code 3 at uid|phase uid;rank 0 (node local-0;ncclGetUniqueId;NCCL error 3
+a unique ID that never comes|40|fault node local-0 hang uid|phase uid;0 of 1 roots;rank 0 (node local-0
+a root that dies after giving its ID|20|fault rank 0 signal KILL at init|phase init;rank 0 (node local-0;signal 9;root of unique ID 0, which it had given
+a rank that never arrives|40|fault rank 5 never-arrives|phase init;0 of 8 ranks;nodes local-[0-3]
+a hang in init|40|fault rank 5 hang init|phase init;0 of 8 ranks;nodes local-[0-3]
+an error in init|20|fault rank 5 code 3 at init|phase init;$him;internal error;NCCL error 3
+a crash in init|20|fault rank 5 signal SEGV at init|phase init;$him;signal 11
+an error in the third all-reduce|20|fault rank 5 code 2 at allreduce call 3|phase coll;$him;all-reduce of;NCCL error 2
+a crash in a collective|20|fault rank 5 signal SEGV at allreduce|phase coll;$him;signal 11
+a hang in a collective|40|fault rank 5 hang collective|phase coll;0 of 8 ranks;nodes local-[0-3]
+a flipped bit|21|fault rank 5 flip element 1000 bit 3|$him;element 1000 of an all-reduce of;wrong in bit 3
+a flipped bit of another collective|21|fault rank 5 flip element 7 bit 30 at allgather|$him;element 7 of an all-gather of;wrong in bit 30
+an error in finalize|20|fault rank 5 code 1 at finalize|phase end;$him;NCCL error 1
+a hang in finalize|40|fault rank 5 hang finalize|phase end;7 of 8 ranks;missing: $him
+a hang in destroy|40|fault rank 5 hang destroy|phase end;7 of 8 ranks;missing: $him
+TABLE
+
+it "links below --min-busbw: exit code 30, both figures"
+on_doubles "link latency 10us bandwidth 10GB/s\nfault rank 5 slow 4x" \
+    --min-busbw 500
+expect_status 30
+expect_last_line 'SIMULATED: self-test .*busbw of all-reduce at 32 KiB is'
+expect_last_line 'below the 500\.00 GB/s of --min-busbw'
+expect_no_process
+forget_logs
+
+it "an abort that hangs is left behind: its time is bounded, nothing is left"
+on_doubles "fault rank 5 hang collective\nfault rank 3 hang abort" \
+    --self-test-timeout "${bound}s"
+expect_status 40
+expect_last_line 'phase coll'
+expect_within_ms $((bound * 1000 + 13000))
+expect_no_process
+forget_logs
+
+it "a worker that is killed in the self-test: exit code 41, the node named"
+on_doubles_behind "fault rank 5 hang collective" -v
+within 20 "the self-test did not start" grep -q 'self-test started' "$err"
+for pid in $(pids_of gpulaunch-worker); do
+    if tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q -- '--name local-2 '; then
+        kill -KILL "$pid"
+    fi
+done
+finish
+expect_status 41
+expect_last_line 'local-2'
+expect_no_process 5
+forget_logs
+
+it "Ctrl-C in a self-test that hangs: exit code 130, nothing is left"
+on_doubles_behind "fault rank 5 hang collective" -v
+within 20 "the self-test did not start" grep -q 'self-test started' "$err"
+kill -INT "$front_end"
+finish
+expect_status 130
+expect_no_process 5
+
+done_stories
