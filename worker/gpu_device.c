@@ -155,8 +155,27 @@ static void find_clocks(struct findings *f, const struct gpu_device *d)
     }
 }
 
+/* " (4711, 4712)", or "" where they are not known. */
+static const char *list_pids(char out[GPU_TEXT_BYTES],
+                             const struct gpu_device *d, uint64_t processes)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (uint32_t i = 0; i < d->pid_count; i++) {
+        used +=
+            (size_t)snprintf(out + used, GPU_TEXT_BYTES - used, "%s%" PRIu32,
+                             i == 0 ? " (" : ", ", d->pids[i]);
+    }
+    if (d->pid_count > 0) {
+        snprintf(out + used, GPU_TEXT_BYTES - used, "%s",
+                 processes > d->pid_count ? ", ...)" : ")");
+    }
+    return out;
+}
+
 static void find_users(struct findings *f, const struct gpu_device *d)
 {
+    char pids[GPU_TEXT_BYTES];
     uint64_t mode;
     uint64_t processes;
     uint64_t bytes;
@@ -166,8 +185,11 @@ static void find_users(struct findings *f, const struct gpu_device *d)
     }
     if (gpu_device_get(d, GPU_PROCESSES, &processes) && processes > 0) {
         gpu_device_get(d, GPU_MEMORY_USED, &bytes);
-        add(f, "%" PRIu64 " %s the GPU already, with %" PRIu64 " MiB in use",
-            processes, processes == 1 ? "process uses" : "processes use",
+        add(f,
+            "%" PRIu64 " process%s%s use%s the GPU already, with %" PRIu64
+            " MiB in use",
+            processes, processes == 1 ? "" : "es",
+            list_pids(pids, d, processes), processes == 1 ? "s" : "",
             bytes >> 20);
     }
     if (!d->is_slice && is_set(d, GPU_MIG_ON)) {

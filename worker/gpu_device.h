@@ -52,6 +52,7 @@ enum {
     GPU_DEVICES_MAX = 64, /* of a node, MIG slices included */
     GPU_TEXT_BYTES = 96,
     GPU_BUS_ID_BYTES = 32,
+    GPU_PIDS_MAX = 4,
     GPU_FINDINGS_MAX = 16,
     GPU_FINDING_BYTES = 160,
 };
@@ -65,6 +66,9 @@ struct gpu_device {
     char error[GPU_TEXT_BYTES];    /* why nothing can be read; "": it can */
     uint64_t numbers[GPU_NUMBER_COUNT];
     uint64_t known; /* bit n: numbers[n] is known */
+    /* Of GPU_PROCESSES the first ones, as the host numbers them. */
+    uint32_t pids[GPU_PIDS_MAX];
+    uint32_t pid_count;
 };
 
 void gpu_device_set(struct gpu_device *d, enum gpu_number n, uint64_t value);

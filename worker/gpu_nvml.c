@@ -193,17 +193,24 @@ static void read_clocks(struct reader *r)
     }
 }
 
-/* Without room for a process NVML still counts them: "insufficient size". */
+/* Without room for all of them NVML still counts them. */
 static void read_processes(struct reader *r)
 {
-    unsigned count = 0;
+    enum { ROOM = 64 };
+    struct nvml_process processes[ROOM];
+    unsigned count = ROOM;
     if (r->api->device_get_compute_running_processes == NULL) {
         return;
     }
-    int rc =
-        r->api->device_get_compute_running_processes(r->handle, &count, NULL);
+    int rc = r->api->device_get_compute_running_processes(r->handle, &count,
+                                                          processes);
     if (rc == NVML_RESULT_SUCCESS || rc == NVML_RESULT_INSUFFICIENT_SIZE) {
         gpu_device_set(r->out, GPU_PROCESSES, count);
+    }
+    unsigned listed = rc == NVML_RESULT_SUCCESS ? count : 0;
+    r->out->pid_count = listed < GPU_PIDS_MAX ? listed : GPU_PIDS_MAX;
+    for (uint32_t i = 0; i < r->out->pid_count; i++) {
+        r->out->pids[i] = processes[i].pid;
     }
 }
 

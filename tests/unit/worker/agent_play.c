@@ -314,7 +314,7 @@ const char *play_listening(struct play *p)
 
 const char *play_facts(struct play *p, uint32_t devices, uint64_t used_mib)
 {
-    static char finding[] = "1 process uses the GPU already";
+    static char finding[] = "1 process (77) uses the GPU already";
     char *findings[] = {finding};
     char uuids[AGENT_PROBES_MAX][16];
     Gpul__Device list[AGENT_PROBES_MAX];

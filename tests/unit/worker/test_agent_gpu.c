@@ -505,11 +505,10 @@ static void test_memory_lost(void **state)
     assert_string_equal(
         line,
         "send(heartbeat notice:GPU memory is not free again 50 s after the "
-        "self-test, "
-        "and the command starts without it: device 0 (GPU-0) has 3000 MiB in "
-        "use, 100 MiB before: 1 process uses the GPU already; device 1 "
-        "(GPU-1) has 3000 MiB in use, 100 MiB before: 1 process uses the GPU "
-        "already) start_ranks");
+        "self-test, and the command starts without it: device 0 (GPU-0) has "
+        "3000 MiB in use, 100 MiB before: 1 process (77) uses the GPU already; "
+        "device 1 (GPU-1) has 3000 MiB in use, 100 MiB before: 1 process (77) "
+        "uses the GPU already) start_ranks");
     play_close(&p);
 }
 

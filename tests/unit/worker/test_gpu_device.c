@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -192,6 +193,34 @@ static void test_all_findings(void **state)
                         "1 process uses the GPU already, with 600 MiB in use");
 }
 
+/* The processes that are known are named, and it is said if there are more. */
+static void test_named_processes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t count;
+        uint32_t named;
+        const char *text;
+    } cases[] = {
+        {1, 1, "1 process (4194304) uses"},
+        {4, 4, "4 processes (4194304, 4194305, 4194306, 4194307) use"},
+        {5, 4, "5 processes (4194304, 4194305, 4194306, 4194307, ...) use"},
+        {70, 0, "70 processes use"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char expected[GPU_FINDING_BYTES];
+        struct gpu_device d = make_healthy();
+        gpu_device_set(&d, GPU_PROCESSES, cases[i].count);
+        d.pid_count = cases[i].named;
+        for (uint32_t p = 0; p < d.pid_count; p++) {
+            d.pids[p] = 4194304 + p;
+        }
+        snprintf(expected, sizeof(expected),
+                 "%s the GPU already, with 600 MiB in use", cases[i].text);
+        assert_findings(&d, expected);
+    }
+}
+
 /* The one-way rate of all links, for each generation of data-centre GPU. */
 static void test_link_rate(void **state)
 {
@@ -217,10 +246,15 @@ static void test_link_rate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),      cmocka_unit_test(test_names),
-        cmocka_unit_test(test_findings),     cmocka_unit_test(test_idle_link),
-        cmocka_unit_test(test_slice),        cmocka_unit_test(test_not_read),
-        cmocka_unit_test(test_all_findings), cmocka_unit_test(test_link_rate),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_findings),
+        cmocka_unit_test(test_idle_link),
+        cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_not_read),
+        cmocka_unit_test(test_all_findings),
+        cmocka_unit_test(test_named_processes),
+        cmocka_unit_test(test_link_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,14 +171,16 @@ static int get_rates(struct nvml_device *d, struct nvml_utilization *rates)
 static int get_processes(struct nvml_device *d, unsigned *count,
                          struct nvml_process *processes)
 {
-    assert_int_equal(*count, 0);
-    assert_null(processes);
+    unsigned room = *count;
     *count = machine.processes;
     if (d->result != NVML_RESULT_SUCCESS) {
         return d->result;
     }
-    return machine.processes > 0 ? NVML_RESULT_INSUFFICIENT_SIZE
-                                 : NVML_RESULT_SUCCESS;
+    for (unsigned i = 0; i < room && i < machine.processes; i++) {
+        processes[i].pid = 4711 + i;
+    }
+    return machine.processes > room ? NVML_RESULT_INSUFFICIENT_SIZE
+                                    : NVML_RESULT_SUCCESS;
 }
 
 static int get_slice_count(struct nvml_device *d, unsigned *value)
@@ -317,6 +319,25 @@ static void test_facts(void **state)
     assert_string_equal(devices[1].bus_id, "00000000:3B:00.0");
     assert_string_equal(devices[1].error, "");
     assert_false(devices[1].is_slice);
+    assert_int_equal(devices[1].pid_count, 2);
+    assert_int_equal(devices[1].pids[0], 4711);
+    assert_int_equal(devices[1].pids[1], 4712);
+}
+
+/* Of many processes the first are named, of too many none; all count. */
+static void test_many_processes(void **state)
+{
+    (void)state;
+    static const unsigned counts[] = {3, 4, 5, 64, 65, 1000};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        struct nvml_device gpus[] = {{.uuid = "GPU-0"}};
+        unsigned named = counts[i] < GPU_PIDS_MAX ? counts[i] : GPU_PIDS_MAX;
+        set_machine(gpus, 1);
+        machine.processes = counts[i];
+        assert_int_equal(read_all(&whole_api), 1);
+        assert_number(&devices[0], GPU_PROCESSES, counts[i]);
+        assert_int_equal(devices[0].pid_count, counts[i] > 64 ? 0 : named);
+    }
 }
 
 /* An old driver has few functions: the rest is unknown. */
@@ -450,6 +471,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_many_processes),
         cmocka_unit_test(test_old_driver),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_not_supported),
