@@ -97,7 +97,7 @@ struct fake_node {
     bool has_twin;    /* its first device is node 0's */
     bool reuses_id;   /* every root of it gives the same bytes */
     uint64_t step_ms; /* from one step of a probe to the next */
-    struct fake_probe probes[FAKE_PROBES_MAX];
+    struct fake_probe probes[FAKE_PROBES_MAX]; /* more of them behave */
 
     const char *ready_error;
     const char *probe_error;

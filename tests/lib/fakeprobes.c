@@ -16,9 +16,9 @@ enum { STEPS = 8 };
 struct scouted {
     Gpul__Library nccl;
     Gpul__Library cuda;
-    Gpul__Device devices[FAKE_PROBES_MAX];
-    Gpul__Device *list[FAKE_PROBES_MAX];
-    char uuids[FAKE_PROBES_MAX][32];
+    Gpul__Device devices[GPUL_DEVICES_MAX];
+    Gpul__Device *list[GPUL_DEVICES_MAX];
+    char uuids[GPUL_DEVICES_MAX][32];
     char driver[16];
     char *finding;
     char *setting;

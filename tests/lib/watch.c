@@ -6,17 +6,13 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "tests/lib/watchprobes.h"
 
 #define NO_CONN UINT32_MAX
 
-#define RULE(c, holds, what)                                                   \
-    do {                                                                       \
-        if (!(holds)) {                                                        \
-            broken(c, what);                                                   \
-        }                                                                      \
-    } while (0)
+#define RULE(c, holds, what) WATCH_RULE(c, holds, what)
 
-static void broken(const struct cluster *c, const char *what)
+void watch_broken(const struct cluster *c, const char *what)
 {
     if (c->is_traced) {
         fwrite(c->trace.data, 1, c->trace.used, stderr);
@@ -56,7 +52,7 @@ void watch_release(struct watch *w)
 
 /* ---- what the coordinator hears ---- */
 
-static void decide(struct watch *w, uint32_t code)
+void watch_decide(struct watch *w, uint32_t code)
 {
     if (!w->is_decided && !w->is_by_time) {
         w->is_decided = true;
@@ -75,10 +71,10 @@ static void lose(struct cluster *c, struct watch_node *node)
     bool is_running = c->job.mode == GPUL__JOB__MODE__RUN && w->is_launched;
     if (is_running && !w->is_restarting) {
         if (!node->is_idle) {
-            decide(w, 75);
+            watch_decide(w, 75);
         }
     } else {
-        decide(w, w->is_restarting || w->generation > 1 ? 75 : 41);
+        watch_decide(w, w->is_restarting || w->generation > 1 ? 75 : 41);
     }
 }
 
@@ -105,23 +101,30 @@ static void hear_exit(struct cluster *c, const Gpul__Exit *fate)
         w->has_retried = true;
         w->is_restarting = true;
     } else if (code != 0) {
-        decide(w, code);
+        watch_decide(w, code);
     } else if (gpul_rolemap_decides(&w->roles, fate->rank) &&
                --w->deciders_left == 0) {
-        decide(w, 0);
+        watch_decide(w, 0);
     }
 }
 
-static void hear_result(struct watch *w, struct watch_node *node,
+static void hear_result(struct cluster *c, struct watch_node *node,
                         const Gpul__ProbeResult *result)
 {
-    if (result->wrong_elements > 0) {
-        decide(w, 21);
+    struct watch *w = c->watch;
+    if (w->probes.world_size > 0) {
+        watch_hear_gpu_result(c, result);
+    } else if (result->wrong_elements > 0) {
+        watch_decide(w, 21);
+    } else if (result->error[0] != 0 && result->is_remote) {
+        w->is_suspicious = true;
     } else if (result->error[0] != 0) {
-        decide(w, 20);
+        watch_decide(w, 20);
     } else if (!node->has_passed) {
         node->has_passed = true;
-        w->passed++;
+        if (++w->passed == c->job.node_count) {
+            watch_judge_speed(c, w->passed);
+        }
     }
 }
 
@@ -129,7 +132,7 @@ static void hear_idle(struct watch *w, struct watch_node *node,
                       const Gpul__Idle *idle)
 {
     if (w->is_restarting && !node->is_idle && idle->n_unclean > 0) {
-        decide(w, 75);
+        watch_decide(w, 75);
     }
     node->is_idle = true;
 }
@@ -138,7 +141,7 @@ static void hear_ready(struct watch *w, struct watch_node *node,
                        const Gpul__Ready *ready)
 {
     if (ready->error[0] != 0) {
-        decide(w, 20);
+        watch_decide(w, 20);
     } else if (!node->is_ready) {
         node->is_ready = true;
         w->ready++;
@@ -153,7 +156,7 @@ static void hear_report(struct cluster *c, const Gpul__EnvReport *report)
     if (report->is_last && is_asked && !w->rank_ended[report->rank]) {
         w->rank_ended[report->rank] = true;
         if (--w->deciders_left == 0) {
-            decide(w, 0);
+            watch_decide(w, 0);
         }
     }
 }
@@ -174,7 +177,13 @@ static void hear_node(struct cluster *c, const struct rendezvous_event *event)
         hear_ready(w, node, frame->ready);
         return;
     case GPUL__FRAME__BODY_PROBE_RESULT:
-        hear_result(w, node, frame->probe_result);
+        hear_result(c, node, frame->probe_result);
+        return;
+    case GPUL__FRAME__BODY_PROBE_FACTS:
+        watch_hear_facts(c, frame->probe_facts);
+        return;
+    case GPUL__FRAME__BODY_PROBE_ID:
+        watch_hear_id(c, frame->probe_id);
         return;
     case GPUL__FRAME__BODY_EXITS:
         hear_exit(c, frame->exits->exits[0]);
@@ -198,6 +207,7 @@ void watch_closed(struct cluster *c, uint32_t conn)
     for (uint32_t i = 0; i < c->node_count; i++) {
         if (c->watch->nodes[i].conn == conn) {
             c->watch->dropped = &c->nodes[i];
+            c->watch->dropped_instance = c->watch->nodes[i].instance;
             lose(c, &c->watch->nodes[i]);
             return;
         }
@@ -221,13 +231,13 @@ void watch_before(struct cluster *c, const struct rendezvous_event *event)
         return;
     case RENDEZVOUS_OPERATOR_MESSAGE:
         if (event->frame->body_case == GPUL__FRAME__BODY_CANCEL) {
-            decide(w, event->frame->cancel->is_timeout
-                          ? 124
-                          : 128 + event->frame->cancel->signal);
+            watch_decide(w, event->frame->cancel->is_timeout
+                                ? 124
+                                : 128 + event->frame->cancel->signal);
         }
         return;
     case RENDEZVOUS_OPERATOR_CLOSED:
-        decide(w, 128 + 15);
+        watch_decide(w, 128 + 15);
         return;
     default:
         return;
@@ -249,11 +259,12 @@ static void see_welcome(struct cluster *c, const struct sim_link *link)
          "a node of another job was welcomed");
     RULE(c,
          w->dropped == NULL || strcmp(w->dropped->name, name) != 0 ||
-             w->dropped->instance == c->nodes[link->node].instance,
+             w->dropped_instance == c->nodes[link->node].instance,
          "a node lost its place to a twin");
     RULE(c, !w->is_decided, "a node was welcomed after the end was decided");
     w->nodes[link->node].conn = link->conn;
     w->nodes[link->node].heard_ms = c->now_ms;
+    w->nodes[link->node].instance = c->nodes[link->node].instance;
     w->members++;
 }
 
@@ -304,6 +315,8 @@ static void see_assign(struct cluster *c, const struct sim_link *link,
     w->world_size = assign->world_size;
     node->first_rank = assign->first_rank;
     node->rank_count = assign->rank_count;
+    w->probes.gpuless_count +=
+        w->generation == 1 && c->nodes[link->node].gpus == 0;
     w->assigned++;
     w->next_rank += assign->rank_count;
 }
@@ -324,16 +337,12 @@ static uint32_t count_deciders(const struct cluster *c)
 static void see_launch(struct cluster *c)
 {
     struct watch *w = c->watch;
-    bool wants_test = c->job.self_test->level != GPUL__SELF_TEST__LEVEL__OFF &&
-                      c->job.mode == GPUL__JOB__MODE__RUN &&
-                      c->job.node_count > 1;
     RULE(c, !w->is_launched, "two launches in a generation");
     RULE(c, !w->is_decided, "a launch after the end was decided");
     RULE(c, w->assigned == c->job.node_count && w->next_rank == w->world_size,
          "a launch before every rank has its place");
     RULE(c, w->ready == c->job.node_count, "a launch before all are ready");
-    RULE(c, !wants_test || w->passed == c->job.node_count,
-         "a launch before every node passed the self-test");
+    watch_see_tested(c);
     RULE(c, w->members == c->job.node_count, "a launch while a node is away");
     w->is_launched = true;
     for (uint32_t rank = 0; rank < w->world_size; rank++) {
@@ -369,6 +378,15 @@ void watch_sent(struct cluster *c, const struct sim_link *link,
         return;
     case GPUL__FRAME__BODY_ASSIGN:
         see_assign(c, link, frame);
+        return;
+    case GPUL__FRAME__BODY_PROBE_START:
+        watch_see_start(c, frame->probe_start);
+        return;
+    case GPUL__FRAME__BODY_PROBE_BEGIN:
+        watch_see_begin(c, link, frame->probe_begin);
+        return;
+    case GPUL__FRAME__BODY_PROBE_IDS:
+        watch_see_ids(c, link, frame);
         return;
     case GPUL__FRAME__BODY_LAUNCH:
         see_launch(c);
@@ -446,7 +464,9 @@ void watch_end(struct cluster *c)
     RULE(c, w->is_decided || w->is_by_time, "an end without a reason");
     RULE(c, !w->is_decided || code == w->expected_code,
          "the exit code is not that of the first failure");
-    RULE(c, w->is_decided || code == 40 || code == 75 || code == 124,
+    RULE(c,
+         w->is_decided || code == 40 || code == 75 || code == 124 ||
+             (code == 20 && w->is_suspicious),
          "a deadline with another exit code");
     for (uint32_t i = 0; i < c->node_count; i++) {
         RULE(c, c->nodes[i].ranks_alive == 0 || c->nodes[i].is_mute,

@@ -17,9 +17,36 @@ struct watch_node {
     uint32_t first_rank;
     uint32_t rank_count; /* 0: no place yet */
     uint64_t heard_ms;   /* when it last said something */
+    uint64_t instance;   /* with which it was welcomed */
     bool is_ready;
     bool has_passed;
     bool is_idle;
+};
+
+enum { WATCH_DEVICES_MAX = 512, WATCH_IDS_MAX = 8 };
+
+/* The self-test on GPUs, see watchprobes.h. */
+struct watch_probes {
+    uint32_t gpuless_count; /* nodes that reported no GPU */
+    uint32_t fact_count;    /* scouts heard */
+    uint32_t device_count;
+    char uuids[WATCH_DEVICES_MAX][32];
+    char version[32];
+    bool is_unusable;
+    bool has_versions; /* several */
+    bool has_twins;
+    bool has_one_id;
+    bool falls_back; /* to host memory */
+
+    uint32_t world_size; /* 0: no ProbeBegin yet */
+    uint32_t begin_count;
+    uint32_t next_rank;
+    uint32_t id_count;
+    bool has_id[WATCH_IDS_MAX];
+    uint8_t ids[WATCH_IDS_MAX][128];
+    bool has_sent_ids;
+    bool is_good[WATCH_DEVICES_MAX];
+    uint32_t good_count;
 };
 
 struct watch {
@@ -45,6 +72,10 @@ struct watch {
     /* The step being taken. */
     bool is_tick;
     const struct fake_node *dropped; /* whose connection was closed in it */
+    uint64_t dropped_instance;       /* as it was then; it may dial again */
+
+    struct watch_probes probes;
+    bool is_suspicious; /* a probe told of another's end */
 
     bool is_decided;
     bool is_by_time; /* decided at a tick: by which deadline is not known */
@@ -62,6 +93,20 @@ void watch_sent(struct cluster *c, const struct sim_link *link,
 void watch_told(struct cluster *c, const Gpul__Frame *frame);
 void watch_closed(struct cluster *c, uint32_t conn);
 void watch_after(struct cluster *c, const struct rendezvous_event *event);
+
+/* ---- for its parts ---- */
+
+#define WATCH_RULE(c, holds, what)                                             \
+    do {                                                                       \
+        if (!(holds)) {                                                        \
+            watch_broken(c, what);                                             \
+        }                                                                      \
+    } while (0)
+
+void watch_broken(const struct cluster *c, const char *what);
+
+/* The job ends by this code, unless something came before. */
+void watch_decide(struct watch *w, uint32_t code);
 
 /* Time enough has passed: the job must have ended, once, and rightly. */
 void watch_end(struct cluster *c);

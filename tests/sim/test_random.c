@@ -106,6 +106,7 @@ static void draw_death(struct cluster *c, uint32_t index)
         GPUL__FRAME__BODY_PROBE_START,   GPUL__FRAME__BODY_PROBE_CONNECT,
         GPUL__FRAME__BODY_LAUNCH,        GPUL__FRAME__BODY_STOP,
         GPUL__FRAME__BODY_HEARTBEAT_ACK, GPUL__FRAME__BODY_FINISH,
+        GPUL__FRAME__BODY_PROBE_BEGIN,   GPUL__FRAME__BODY_PROBE_IDS,
     };
     struct fake_node *node = &c->nodes[index];
     node->dies_silently = chance(c, 40);
@@ -143,6 +144,7 @@ static void draw_weakness(struct cluster *c, struct fake_node *node)
         break;
     case 7:
         node->probe_error = "connection refused";
+        node->probe_is_remote = chance(c, 50);
         break;
     case 8:
         node->wrong_elements = 3;
@@ -172,6 +174,79 @@ static void draw_node(struct cluster *c, uint32_t index, bool has_faults)
     }
     if (has_faults && chance(c, 8)) {
         draw_weakness(c, node);
+    }
+}
+
+/* Seldom so many that there are several unique IDs. */
+static void draw_gpus(struct cluster *c)
+{
+    bool has_many = chance(c, 5);
+    bool has_none = chance(c, 10);
+    c->self_test.backend = chance(c, 50)
+                               ? GPUL__SELF_TEST__BACKEND__BACKEND_NCCL
+                               : GPUL__SELF_TEST__BACKEND__BACKEND_AUTO;
+    for (uint32_t i = 0; i < c->job.node_count; i++) {
+        struct fake_node *node = &c->nodes[i];
+        node->gpus = has_many ? 40 : 1 + (uint32_t)below(c, 3);
+        node->step_ms = 1 + below(c, 400);
+        node->has_one_id = chance(c, 10);
+        node->finding = chance(c, 10) ? "power is capped" : NULL;
+        node->setting = chance(c, 10) ? "NCCL_DEBUG=WARN" : NULL;
+        if (has_none && chance(c, 50)) {
+            node->gpus = 0;
+        }
+    }
+}
+
+static void draw_probe(struct cluster *c, struct fake_node *node)
+{
+    static const enum fake_fault faults[] = {
+        FAKE_LIES, FAKE_REPEATS, FAKE_SILENT,
+        FAKE_DIES, FAKE_REMOTE,  FAKE_WRONG,
+    };
+    struct fake_probe *probe = &node->probes[below(c, 3)];
+    probe->fault = faults[below(c, sizeof(faults) / sizeof(faults[0]))];
+    probe->at = 1 + (uint32_t)below(c, 4);
+    probe->after_ms = below(c, 1500);
+}
+
+static void draw_scout(struct cluster *c, struct fake_node *node)
+{
+    switch (below(c, 7)) {
+    case 0:
+        node->scout_error = "libnccl.so.2 was not found";
+        break;
+    case 1:
+        node->never_facts = true;
+        break;
+    case 2:
+        node->has_twin = node != &c->nodes[0];
+        break;
+    case 3:
+        node->nccl_version = "2.27.3";
+        break;
+    case 4:
+        node->nccl_version = "2.28.9+cuda13.0";
+        node->driver_version = chance(c, 50) ? 12040 : 13010;
+        break;
+    case 5:
+        node->never_ids = true;
+        break;
+    default:
+        node->reuses_id = true;
+        break;
+    }
+}
+
+static void draw_gpu_faults(struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->job.node_count; i++) {
+        if (chance(c, 10)) {
+            draw_probe(c, &c->nodes[i]);
+        }
+        if (chance(c, 5)) {
+            draw_scout(c, &c->nodes[i]);
+        }
     }
 }
 
@@ -221,6 +296,9 @@ static void draw_job(struct cluster *c, bool has_faults)
     c->self_test.run_deadline_ms = 2000 + (uint32_t)below(c, 10000);
     if (chance(c, 30)) {
         c->self_test.level = GPUL__SELF_TEST__LEVEL__OFF;
+    }
+    if (has_faults && chance(c, 5)) {
+        c->sweep.busbw_min_gbps = 400; /* more than any double has */
     }
     if (chance(c, 50)) {
         turn_names(c);
@@ -294,6 +372,12 @@ static uint32_t run_seed(uint64_t seed, bool is_traced)
     for (uint32_t i = 0; i < nodes; i++) {
         draw_node(&c, i, has_faults);
     }
+    if (chance(&c, 50)) {
+        draw_gpus(&c);
+    }
+    if (has_faults && chance(&c, 50)) {
+        draw_gpu_faults(&c);
+    }
     if (has_faults) {
         draw_strangers(&c);
         draw_operator(&c);
@@ -315,8 +399,8 @@ static uint32_t run_seed(uint64_t seed, bool is_traced)
 /* A simulation that never fails, or always, tests nothing. */
 static int check_variety(const unsigned counts[256], uint64_t seeds)
 {
-    static const uint32_t codes[] = {0,   1,   20,  21,  40,  41, 75,
-                                     124, 126, 127, 130, 139, 143};
+    static const uint32_t codes[] = {0,  1,   20,  21,  30,  40,  41,
+                                     75, 124, 126, 127, 130, 139, 143};
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         printf("%s%u: %u", i == 0 ? "exit codes " : ", ", codes[i],
                counts[codes[i]]);
