@@ -5,6 +5,7 @@
  * neighbour in node order, reduces, and reports. Skipped where there is
  * nothing to reduce.
  */
+#include <assert.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,9 @@ void selftest_result(struct rendezvous *r, struct node *node,
         (!is_early && node->has_answered)) {
         return;
     }
+    if (r->suspicion.is_held && r->suspicion.node == node) {
+        return; /* a failure cannot be taken back */
+    }
     struct text why;
     const struct verdict_source from = {
         .node_name = node->name,
@@ -296,9 +300,7 @@ static bool is_fast_enough(struct rendezvous *r,
 void selftest_pass(struct rendezvous *r, const struct verdict_world *world)
 {
     Gpul__SelfTestRow *pointers[GPUL_PROBE_ROWS_MAX];
-    if (r->suspicion.is_held) {
-        return; /* a failure that was taken back is one all the same */
-    }
+    assert(!r->suspicion.is_held);
     verdict_finish(&r->verdict, world);
     if (!is_fast_enough(r, world)) {
         return;

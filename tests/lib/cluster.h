@@ -30,6 +30,7 @@ struct rank_plan {
 enum fake_fault {
     FAKE_WELL,
     FAKE_LIES,    /* it names a rank of another node */
+    FAKE_REPENTS, /* it tells of another's end, and goes on all the same */
     FAKE_REPEATS, /* it gives its unique ID twice */
     FAKE_SILENT,  /* nothing more is heard of it */
     FAKE_DIES,    /* its agent tells of a signal */
@@ -102,6 +103,7 @@ struct fake_node {
     const char *ready_error;
     const char *probe_error;
     bool probe_is_remote; /* that is of another probe's end */
+    bool probe_repents;   /* and a good result follows */
     uint64_t wrong_elements;
     const char *notice;  /* said at Launch */
     const char *goodbye; /* a notice at Finish */

@@ -426,6 +426,10 @@ static void send_result(struct cluster *c, struct fake_node *node)
     frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
     frame.probe_result = &result;
     fake_send(c, node, &frame);
+    if (node->probe_repents) {
+        result.error = wire_text("");
+        fake_send(c, node, &frame);
+    }
 }
 
 static void send_idle(struct cluster *c, struct fake_node *node)

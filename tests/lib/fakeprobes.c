@@ -232,6 +232,9 @@ static void pass(struct cluster *c, uint32_t index, uint32_t local,
     const struct fake_probe *probe = probe_of(node, local);
     uint32_t rank = node->probe_first + local;
     bool is_liar = probe->fault == FAKE_LIES && probe->at == step;
+    if (probe->fault == FAKE_REPENTS && probe->at == step) {
+        send_result(c, node, rank, FAKE_REMOTE, step);
+    }
     send_phase(c, node, is_liar ? node->probe_world - 1 - rank : rank, step);
     switch (step) {
     case PROBES_CUDA:

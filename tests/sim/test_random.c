@@ -144,7 +144,8 @@ static void draw_weakness(struct cluster *c, struct fake_node *node)
         break;
     case 7:
         node->probe_error = "connection refused";
-        node->probe_is_remote = chance(c, 50);
+        node->probe_is_remote = chance(c, 70);
+        node->probe_repents = chance(c, 30);
         break;
     case 8:
         node->wrong_elements = 3;
@@ -201,7 +202,7 @@ static void draw_gpus(struct cluster *c)
 static void draw_probe(struct cluster *c, struct fake_node *node)
 {
     static const enum fake_fault faults[] = {
-        FAKE_LIES, FAKE_REPEATS, FAKE_SILENT,
+        FAKE_LIES, FAKE_REPENTS, FAKE_REPEATS, FAKE_SILENT,
         FAKE_DIES, FAKE_REMOTE,  FAKE_WRONG,
     };
     struct fake_probe *probe = &node->probes[below(c, 3)];
@@ -240,7 +241,9 @@ static void draw_scout(struct cluster *c, struct fake_node *node)
 
 static void draw_gpu_faults(struct cluster *c)
 {
+    bool is_careless = chance(c, 20);
     for (uint32_t i = 0; i < c->job.node_count; i++) {
+        c->nodes[i].reuses_id = is_careless;
         if (chance(c, 10)) {
             draw_probe(c, &c->nodes[i]);
         }

@@ -320,6 +320,35 @@ static void test_ring_slow(void **state)
                  "28 finish 30\n");
 }
 
+/* A rank that failed and goes on has failed all the same. */
+static void test_repents(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[1].probes[1] = (struct fake_probe){FAKE_REPENTS, PROBES_COLL, 0};
+    story_expect(&c, 41,
+                 "41 held back: self-test phase coll: rank 3 (node node1, "
+                 "device GPU-1-1): ncclAllReduce: remote error (6); NCCL said: "
+                 "connection closed by remote peer\n"
+                 "541 self-test phase coll -> draining: self-test phase coll: "
+                 "rank 3 (node node1, device GPU-1-1): ncclAllReduce: remote "
+                 "error (6); NCCL said: connection closed by remote peer\n"
+                 "541 user: stopping: self-test phase coll: rank 3 (node "
+                 "node1, device GPU-1-1): ncclAllReduce: remote error (6); "
+                 "NCCL said: connection closed by remote peer\n"
+                 "541 all <- stop signal 15 grace 30000\n"
+                 "548 draining -> done: exit code 20, self-test phase coll: "
+                 "rank 3 (node node1, device GPU-1-1): ncclAllReduce: remote "
+                 "error (6); NCCL said: connection closed by remote peer\n"
+                 "548 user: end 20 self_test_failed: self-test phase coll: "
+                 "rank 3 (node node1, device GPU-1-1): ncclAllReduce: remote "
+                 "error (6); NCCL said: connection closed by remote peer\n"
+                 "548 all <- finish, logs stay\n"
+                 "550 done -> over: every node has left\n"
+                 "550 finish 20\n");
+}
+
 /* At the bound of the phase what was held back is the cause. */
 static void test_late_remote(void **state)
 {
@@ -364,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_ring_first_cause),
         cmocka_unit_test(test_ring_remote),
         cmocka_unit_test(test_ring_slow),
+        cmocka_unit_test(test_repents),
         cmocka_unit_test(test_late_remote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
