@@ -206,7 +206,10 @@ void stage_start(struct stage *stage, const struct stage_spec *spec,
     }
     for (uint32_t i = 0; i < stage->count; i++) {
         uint32_t node = is_scout ? i : i / spec->per_node;
-        if (!is_scout && !spec->has_no_uuids) {
+        if (!is_scout && spec->uuids != NULL) {
+            snprintf(stage->probes[i].uuid, STAGE_UUID_BYTES, "%s",
+                     spec->uuids[i % spec->per_node]);
+        } else if (!is_scout && !spec->has_no_uuids) {
             stage_uuid(stage->probes[i].uuid, node,
                        spec->shares_devices ? 0 : i % spec->per_node);
         }

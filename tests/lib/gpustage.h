@@ -47,7 +47,8 @@ struct stage_spec {
     uint32_t count;    /* ranks; 0: nodes * per_node */
     uint32_t id_count; /* 0: 1 */
     const char *nccl_library;
-    Gpul__Sweep *sweep; /* NULL: tiny, so that a test is quick */
+    const char *const *uuids; /* of a machine's own devices, by local rank */
+    Gpul__Sweep *sweep;       /* NULL: tiny, so that a test is quick */
     Gpul__SelfTest__Level level;
     uint32_t listen_deadline_ms; /* 0: the stage's patience */
     uint32_t run_deadline_ms;
