@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,17 +240,19 @@ static void *run_abort(void *arg)
     return NULL;
 }
 
-static void wait_rest(struct probe *p, uint64_t deadline_ms)
+/* Wait for the working thread to come to its end; false at the deadline. */
+static bool wait_rest(struct probe *p, uint64_t deadline_ms)
 {
     struct view view;
     struct pollfd fd = {.fd = p->work.wake_fd, .events = POLLIN};
     for (look(p, &view); !view.is_done; look(p, &view)) {
         eventfd_t count;
         if (wait_any(&fd, 1, deadline_ms, NULL) != 0) {
-            return;
+            return false;
         }
         (void)!eventfd_read(p->work.wake_fd, &count);
     }
+    return true;
 }
 
 /* Let go of the other ranks. Whatever still hangs here ends with the process:
@@ -261,7 +264,11 @@ static void leave(struct probe *p)
     uint64_t rest_ms = gpul_clock_ms() + REST_MS;
     pthread_t thread;
     probe_work_stop(&p->work);
-    wait_rest(p, rest_ms < deadline_ms ? rest_ms : deadline_ms);
+    if (wait_rest(p, rest_ms < deadline_ms ? rest_ms : deadline_ms)) {
+        pthread_join(p->thread, NULL);
+    } else {
+        pthread_detach(p->thread);
+    }
     abortion.gpu = &p->work.gpu;
     abortion.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (atomic_load(&p->work.gpu.comm) == NULL || abortion.done_fd < 0 ||
