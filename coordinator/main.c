@@ -2,14 +2,17 @@
  *
  * gpulaunch-coordinator: what it is called with, and what it leaves with.
  */
-#include <signal.h>
+#include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/options.h"
+#include "common/startup.h"
 #include "common/units.h"
+#include "common/writeall.h"
 #include "coordinator/server.h"
 
 enum {
@@ -94,7 +97,16 @@ static int parse(struct arguments *a, int argc, char *argv[],
     return rc;
 }
 
-static int print_help(void)
+static int judge_output(int why, struct gpul_error *err)
+{
+    if (why == 0) {
+        return 0;
+    }
+    gpul_fail_errno(err, why, "cannot write to standard output");
+    return EXIT_OWN_FAILURE;
+}
+
+static int print_help(struct gpul_error *err)
 {
     struct gpul_buf text;
     gpul_buf_init(&text, HELP_BYTES_MAX);
@@ -106,11 +118,11 @@ static int print_help(void)
                "as descriptor 3 and a listening TCP socket as\n"
                "descriptor 4; there is no use in starting it by hand.\n\n");
     gpul_options_help(&text, &options);
-    size_t written = fwrite(text.data, 1, text.used, stdout);
-    bool is_printed =
-        !text.is_failed && written == text.used && fflush(stdout) == 0;
+    int why = text.is_failed
+                  ? ENOMEM
+                  : gpul_write_all(STDOUT_FILENO, text.data, text.used);
     gpul_buf_release(&text);
-    return is_printed ? 0 : EXIT_OWN_FAILURE;
+    return judge_output(why, err);
 }
 
 static bool is_socket(int fd)
@@ -160,7 +172,6 @@ static int serve(const struct arguments *a, struct gpul_error *err)
         return EXIT_OWN_FAILURE;
     }
     raise_descriptor_limit();
-    signal(SIGPIPE, SIG_IGN); /* a peer that is gone is an error of its own */
     rc = server_run(&exit_code, &config, err);
     return rc == 0 ? exit_code : EXIT_OWN_FAILURE;
 }
@@ -170,14 +181,16 @@ int main(int argc, char *argv[])
     struct arguments a = {.epoch = 1};
     struct gpul_error err = {0};
     int exit_code = EXIT_OWN_FAILURE;
+    gpul_startup_signals();
     if (parse(&a, argc, argv, &err) != 0) {
         /* said below */
     } else if (a.wants_help) {
-        exit_code = print_help();
+        exit_code = print_help(&err);
     } else if (a.wants_version) {
-        exit_code = printf("gpulaunch-coordinator %s\n", GPULAUNCH_VERSION) > 0
-                        ? 0
-                        : EXIT_OWN_FAILURE;
+        static const char version[] =
+            "gpulaunch-coordinator " GPULAUNCH_VERSION "\n";
+        exit_code = judge_output(
+            gpul_write_all(STDOUT_FILENO, version, sizeof(version) - 1), &err);
     } else {
         exit_code = serve(&a, &err);
     }

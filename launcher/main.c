@@ -9,8 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/startup.h"
+#include "common/writeall.h"
 #include "launcher/cli.h"
 #include "launcher/session.h"
+#include "proto/text.h"
 
 enum { HELP_BYTES_MAX = 64 << 10 };
 
@@ -31,25 +34,24 @@ static void ensure_standard_fds(void)
         close(fd);
 }
 
-static int fail(const struct gpul_error *err)
+/* What the user wrote may stand in it: still one line, and harmless. */
+static int fail(struct gpul_error *err)
 {
+    gpul_text_clean_line(err->text, sizeof err->text - 1);
     dprintf(STDERR_FILENO, "gpulaunch: %s\n", err->text);
     return SESSION_EXIT_INTERNAL;
 }
 
 static int print(const char *text)
 {
-    size_t n = strlen(text);
-    while (n > 0) {
-        ssize_t put = write(STDOUT_FILENO, text, n);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return SESSION_EXIT_INTERNAL;
-        text += put;
-        n -= (size_t)put;
-    }
-    return 0;
+    int why = gpul_write_all(STDOUT_FILENO, text, strlen(text));
+    if (why == 0)
+        return 0;
+    if (why == EPIPE)
+        return SESSION_EXIT_PIPE;
+    struct gpul_error err = {0};
+    gpul_fail_errno(&err, why, "cannot write to standard output");
+    return fail(&err);
 }
 
 static int print_help(enum plan_verb topic)
@@ -79,6 +81,7 @@ static int run(const struct plan *plan)
 int main(int argc, char **argv)
 {
     ensure_standard_fds();
+    gpul_startup_signals();
     struct plan plan;
     struct gpul_error err = {0};
     int rc = cli_parse(&plan, argc - 1, argv + 1, look_up, NULL, &err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/table.h"
+#include "proto/text.h"
 
 enum {
     TEXT_BYTES_MAX = 256 << 10,
@@ -78,6 +79,8 @@ say_formatted(struct progress *p, const char *color, const char *format,
 {
     char text[LINE_BYTES - 64];
     vsnprintf(text, sizeof text, format, args);
+    /* Names of files may stand in it: still one line, and harmless. */
+    gpul_text_clean_line(text, sizeof text - 1);
     say_line(p, color, text);
 }
 

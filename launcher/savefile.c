@@ -11,20 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int write_all(int fd, const void *bytes, size_t n)
-{
-    const char *at = bytes;
-    while (n > 0) {
-        ssize_t put = write(fd, at, n);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return -1;
-        at += put;
-        n -= (size_t)put;
-    }
-    return 0;
-}
+#include "common/writeall.h"
 
 /* Something that exists and is no regular file, or /dev/stdout whatever it
  * stands for; directories are refused. */
@@ -76,8 +63,9 @@ int savefile_check(const char *path, struct gpul_error *err)
         special ? open_special(path, err) : open_beside(name, place, path, err);
     if (fd < 0)
         return fd;
-    if (!special && write_all(fd, "\n", 1) != 0)
-        rc = gpul_fail_errno(err, errno, "cannot write %s", path);
+    int why = special ? 0 : gpul_write_all(fd, "\n", 1);
+    if (why != 0)
+        rc = gpul_fail_errno(err, why, "cannot write %s", path);
     close(fd);
     if (!special)
         unlink(name);
@@ -99,9 +87,12 @@ static int replace(const char *path, const void *bytes, size_t n,
     if (fd < 0)
         return fd;
     int rc = 0;
-    if (fchmod(fd, 0666 & ~current_umask()) != 0 ||
-        write_all(fd, bytes, n) != 0 || fsync(fd) != 0)
-        rc = gpul_fail_errno(err, errno, "cannot write %s", path);
+    int why = gpul_write_all(fd, bytes, n);
+    if (why == 0 &&
+        (fchmod(fd, 0666 & ~current_umask()) != 0 || fsync(fd) != 0))
+        why = errno;
+    if (why != 0)
+        rc = gpul_fail_errno(err, why, "cannot write %s", path);
     if (close(fd) != 0 && rc == 0)
         rc = gpul_fail_errno(err, errno, "cannot write %s", path);
     if (rc == 0 && rename(name, place) != 0)
@@ -123,8 +114,9 @@ int savefile_write(const char *path, const void *bytes, size_t n,
     int fd = open_special(path, err);
     if (fd < 0)
         return fd;
-    if (write_all(fd, bytes, n) != 0)
-        rc = gpul_fail_errno(err, errno, "cannot write %s", path);
+    int why = gpul_write_all(fd, bytes, n);
+    if (why != 0)
+        rc = gpul_fail_errno(err, why, "cannot write %s", path);
     close(fd);
     return rc;
 }

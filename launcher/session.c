@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -180,7 +179,6 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
 {
     struct session s = {.plan = plan};
     s.reach.coordinator.words_fd = -1;
-    signal(SIGPIPE, SIG_IGN);
     int rc = session_prepare(&s, err);
     if (rc == 0)
         rc = start(&s, err);

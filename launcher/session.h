@@ -11,7 +11,10 @@
 #include "launcher/plan.h"
 
 /* The exit code for failures of gpulaunch itself, wrong usage included. */
-enum { SESSION_EXIT_INTERNAL = 125 };
+enum {
+    SESSION_EXIT_INTERNAL = 125,
+    SESSION_EXIT_PIPE = 128 + 13, /* SIGPIPE: nobody reads standard output */
+};
 
 /* Run the plan (verbs RUN and ENV). *exit_code is that of gpulaunch; all that
  * is to be said has been said, unless the job could not even be started: then

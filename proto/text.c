@@ -67,12 +67,12 @@ bool gpul_text_is_valid(const char *text, enum gpul_text_kind kind)
     return true;
 }
 
-void gpul_text_clean(char *text, size_t bytes_max)
+static void clean(char *text, size_t bytes_max, enum gpul_text_kind kind)
 {
     size_t used = 0;
     while (text[used] != 0) {
         const unsigned char *s = (const unsigned char *)text + used;
-        size_t n = allowed_bytes(s, GPUL_TEXT_LINES);
+        size_t n = allowed_bytes(s, kind);
         if (n == 0) {
             text[used] = '?';
             n = 1;
@@ -83,4 +83,14 @@ void gpul_text_clean(char *text, size_t bytes_max)
         used += n;
     }
     text[used] = 0;
+}
+
+void gpul_text_clean(char *text, size_t bytes_max)
+{
+    clean(text, bytes_max, GPUL_TEXT_LINES);
+}
+
+void gpul_text_clean_line(char *text, size_t bytes_max)
+{
+    clean(text, bytes_max, GPUL_TEXT_LINE);
 }

@@ -24,4 +24,7 @@ bool gpul_text_is_valid(const char *text, enum gpul_text_kind kind);
  * characters. For file names and system texts on their way into a message. */
 void gpul_text_clean(char *text, size_t bytes_max);
 
+/* The same for a LINE: newlines and tabs become '?' too. */
+void gpul_text_clean_line(char *text, size_t bytes_max);
+
 #endif

@@ -2,7 +2,7 @@
  *
  * gpulaunch-worker: the agent of a node, or the probe that an agent starts.
  */
-#include <signal.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,9 @@
 #include "common/buf.h"
 #include "common/hostport.h"
 #include "common/options.h"
+#include "common/startup.h"
 #include "common/units.h"
+#include "common/writeall.h"
 #include "proto/limits.h"
 #include "proto/text.h"
 #include "worker/agent.h"
@@ -125,6 +127,24 @@ static const struct gpul_options options = {
     .on_value = on_option,
 };
 
+static int complain(const char *text)
+{
+    fprintf(stderr, "gpulaunch-worker: %s\n", text);
+    return AGENT_EXIT_FAILED;
+}
+
+static int print(const char *text)
+{
+    int why = text == NULL ? ENOMEM
+                           : gpul_write_all(STDOUT_FILENO, text, strlen(text));
+    if (why == 0) {
+        return AGENT_EXIT_OK;
+    }
+    struct gpul_error err;
+    gpul_fail_errno(&err, why, "cannot write to standard output");
+    return complain(err.text);
+}
+
 static int show_help(void)
 {
     struct gpul_buf help;
@@ -135,16 +155,9 @@ static int show_help(void)
                "The agent of one node of a job. gpulaunch starts it; it is not "
                "meant to be\nstarted by hand.\n\n");
     gpul_options_help(&help, &options);
-    const char *text = gpul_buf_text(&help);
-    int rc = text == NULL || fputs(text, stdout) < 0 || fflush(stdout) != 0;
+    int rc = print(gpul_buf_text(&help));
     gpul_buf_release(&help);
-    return rc == 0 ? AGENT_EXIT_OK : AGENT_EXIT_FAILED;
-}
-
-static int complain(const char *text)
-{
-    fprintf(stderr, "gpulaunch-worker: %s\n", text);
-    return AGENT_EXIT_FAILED;
+    return rc;
 }
 
 static int parse(struct arguments *a, int argc, char *argv[],
@@ -174,7 +187,7 @@ static int parse(struct arguments *a, int argc, char *argv[],
 
 int main(int argc, char *argv[])
 {
-    signal(SIGPIPE, SIG_IGN);
+    gpul_startup_signals();
     if (argc > 1 && strcmp(argv[1], "probe") == 0) {
         return probe_main(argc > 2 ? argv[2] : NULL);
     }
@@ -187,8 +200,7 @@ int main(int argc, char *argv[])
         return show_help();
     }
     if (a.wants_version) {
-        printf("gpulaunch-worker %s\n", GPULAUNCH_VERSION);
-        return AGENT_EXIT_OK;
+        return print("gpulaunch-worker " GPULAUNCH_VERSION "\n");
     }
     char text[CLIENT_TEXT_BYTES];
     int exit_code = client_run(&a.config, text);

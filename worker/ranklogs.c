@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/writeall.h"
+
 enum { NAME_BYTES = 32 };
 
 void ranklogs_init(struct ranklogs *l)
@@ -213,19 +215,8 @@ int ranklogs_open(struct ranklogs *l, int *fd, uint32_t rank,
 
 int ranklogs_write(int fd, const void *bytes, size_t n, struct gpul_error *err)
 {
-    const char *at = bytes;
-    while (n > 0) {
-        ssize_t done = write(fd, at, n);
-        if (done < 0 && errno == EINTR) {
-            continue;
-        }
-        if (done < 0) {
-            return gpul_fail_errno(err, errno, "write");
-        }
-        at += done;
-        n -= (size_t)done;
-    }
-    return 0;
+    int why = gpul_write_all(fd, bytes, n);
+    return why == 0 ? 0 : gpul_fail_errno(err, why, "write");
 }
 
 int ranklogs_put_file(struct ranklogs *l, const char *name, const char *text,

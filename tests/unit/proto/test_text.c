@@ -96,11 +96,23 @@ static void test_clean(void **state)
     }
 }
 
+/* On one line nothing moves to the next, or to the next column. */
+static void test_clean_line(void **state)
+{
+    (void)state;
+    char text[] = "a\nb\tc \xc3\xb6\x1b[2J";
+    gpul_text_clean_line(text, sizeof(text));
+    assert_string_equal(text, "a?b?c \xc3\xb6?[2J");
+    gpul_text_clean_line(text, 3);
+    assert_string_equal(text, "a?b");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_clean_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
