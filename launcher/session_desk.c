@@ -32,8 +32,10 @@ static void on_event(struct session *s, const Gpul__Event *event)
     record_event(&s->record, event, now_ms);
     if (event->kind == GPUL__EVENT__KIND__ASSIGNED)
         configure_console(s);
-    if (event->kind == GPUL__EVENT__KIND__RETRYING)
+    if (event->kind == GPUL__EVENT__KIND__RETRYING) {
         console_finish_lines(s->console);
+        session_check_output(s);
+    }
     progress_event(&s->progress, event, now_ms);
     session_step(s, ENDING_TICK);
 }
@@ -42,10 +44,9 @@ static void on_job_end(struct session *s, const Gpul__JobEnd *end)
 {
     console_finish_lines(s->console);
     console_live(s->console, NULL, 0);
-    if (record_end(&s->record, end, gpul_clock_ms()) == 0)
-        session_step(s, ENDING_JOB_END);
-    else
-        session_step(s, ENDING_DESK_LOST);
+    int rc = record_end(&s->record, end, gpul_clock_ms());
+    session_check_output(s);
+    session_step(s, rc == 0 ? ENDING_JOB_END : ENDING_DESK_LOST);
 }
 
 static void on_env_report(struct session *s, const Gpul__EnvReport *report)
@@ -109,8 +110,10 @@ int session_open_desk(struct session *s, int fd, struct gpul_error *err)
                                  &handlers, s, err);
     if (rc != 0)
         return rc;
-    return gpul_transport_send_bytes(s->desk, s->job_frame.data,
-                                     s->job_frame.used, err);
+    rc = gpul_transport_send_bytes(s->desk, s->job_frame.data,
+                                   s->job_frame.used, err);
+    /* A coordinator that has ended already: the loop learns how. */
+    return rc == GPUL_ECLOSED ? 0 : rc;
 }
 
 void session_cancel(struct session *s, int number, bool is_immediate)

@@ -50,8 +50,8 @@ static void close_if_over(struct session *s)
     if (s->is_closing || s->ending.phase != ENDING_GONE)
         return;
     if (!s->is_reported) {
-        s->is_reported = true;
         session_report(s);
+        s->is_reported = true;
     }
     if (console_is_drained(s->console) || s->is_drain_cut)
         close_everything(s);
@@ -190,21 +190,27 @@ void session_reap(struct session *s)
 
 /* ---- output -------------------------------------------------------------- */
 
+/* Lost output stops a job whose reader has gone, as a pipe does everywhere;
+ * any other loss, and one after the job's end, only keeps it from counting as
+ * a success. To be called after whatever writes. */
+
 void session_check_output(struct session *s)
 {
     int why = console_stdout_error(s->console);
-    if (why == 0 || s->is_closing || s->is_pipe_closed || s->is_output_lost)
+    if (why == 0 || s->is_closing || s->lost_output != 0)
         return;
-    if (why == EPIPE) {
-        s->is_pipe_closed = true;
+    s->lost_output = why;
+    s->is_loss_late = s->record.end != NULL;
+    if (s->is_loss_late) {
+        session_say_loss(s);
+    } else if (why == EPIPE) {
         session_step(s, ENDING_SIGNAL);
-        return;
+    } else {
+        progress_fault(&s->progress,
+                       "cannot write to standard output: %s; the job goes on "
+                       "without it",
+                       strerror(why));
     }
-    s->is_output_lost = true;
-    progress_fault(&s->progress,
-                   "cannot write to standard output: %s; the job goes on "
-                   "without it",
-                   strerror(why));
 }
 
 /* ---- signals ------------------------------------------------------------- */

@@ -50,10 +50,10 @@ struct session {
 
     uint64_t *credits; /* by node rank, owed to the coordinator */
     bool has_credits;
-    int stop_signal;     /* first signal that asked us to end, 0: none */
-    bool is_pipe_closed; /* the reader of standard output has gone */
-    bool is_output_lost; /* standard output failed for another reason */
-    bool is_drain_cut;   /* the user would not wait for slow output */
+    int stop_signal;   /* first signal that asked us to end, 0: none */
+    int lost_output;   /* errno that ended standard output, 0: none */
+    bool is_loss_late; /* by then the job was over */
+    bool is_drain_cut; /* the user would not wait for slow output */
     bool is_reported;
     bool is_closing;
 };
@@ -79,6 +79,7 @@ void session_judge_coordinator(struct session *s);
 
 /* session_report.c */
 void session_report(struct session *s);
+void session_say_loss(struct session *s);
 int session_exit_code(const struct session *s);
 
 /* Record an end that no coordinator told. */

@@ -3,7 +3,7 @@
  * The last words of a session: asked-for data, the result file, and on
  * failure one line that names what failed, where, and where to read on.
  */
-#include <signal.h>
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,19 +16,17 @@
 enum {
     SENTENCE_BYTES_MAX = 16 << 10,
     DATA_BYTES_MAX = 1 << 30,
-    EXIT_PIPE = 128 + SIGPIPE,
 };
 
 int session_exit_code(const struct session *s)
 {
     int code = (int)s->record.end->exit_code;
-    if (s->is_pipe_closed)
-        return EXIT_PIPE;
+    bool is_spoilt = s->lost_output != 0 && code == 0;
+    if (s->lost_output == EPIPE && (is_spoilt || !s->is_loss_late))
+        return SESSION_EXIT_PIPE;
     if (s->is_drain_cut)
         return 128 + s->stop_signal;
-    if (s->is_output_lost && code == 0)
-        return SESSION_EXIT_INTERNAL;
-    return code;
+    return is_spoilt ? SESSION_EXIT_INTERNAL : code;
 }
 
 /* The user would not wait, or nobody told how the job ended. */
@@ -63,28 +61,97 @@ static void save_result(struct session *s, const struct gpul_buf *out)
     console_say(s->console, (const char *)out->data, out->used);
 }
 
-static void report_result(struct session *s, const char *sentence,
-                          bool has_logs)
+/* Or is it a question about a job? */
+static bool is_run(const struct session *s)
 {
+    return s->plan->verb == PLAN_RUN && !s->plan->is_dry_run;
+}
+
+static void append_loss(struct gpul_buf *out, const struct session *s)
+{
+    if (s->is_loss_late || s->lost_output != EPIPE)
+        gpul_buf_append_text(out, is_run(s) ? "the job succeeded, but " : "");
+    if (s->lost_output != EPIPE)
+        gpul_buf_appendf(out, "standard output could not be written: %s",
+                         strerror(s->lost_output));
+    else if (s->is_loss_late)
+        gpul_buf_append_text(out, "the reader of standard output has gone "
+                                  "before all was written");
+    else
+        gpul_buf_append_text(out, "the reader of standard output has gone; "
+                                  "the job was stopped");
+}
+
+/* What happened to our own output is not known to the coordinator. */
+static void append_sentence(struct gpul_buf *out, const struct session *s,
+                            bool has_logs)
+{
+    const Gpul__JobEnd *end = s->record.end;
+    if (session_exit_code(s) != (int)end->exit_code && s->lost_output != 0) {
+        append_loss(out, s);
+        return;
+    }
+    if (s->record.is_simulated && s->record.launched_ms == 0)
+        gpul_buf_append_text(out, "SIMULATED: ");
+    report_sentence(out, end, has_logs ? s->log_dir : NULL);
+}
+
+/* Standard output was lost when the job had ended, perhaps when its last line
+ * had been said. */
+void session_say_loss(struct session *s)
+{
+    if (s->record.end->exit_code != 0) {
+        if (s->lost_output != EPIPE)
+            progress_fault(&s->progress, "cannot write to standard output: %s",
+                           strerror(s->lost_output));
+        return;
+    }
+    if (!s->is_reported)
+        return; /* the last line will say it */
+    struct gpul_buf sentence;
+    gpul_buf_init(&sentence, SENTENCE_BYTES_MAX);
+    append_loss(&sentence, s);
+    progress_fault(&s->progress, "%s", gpul_buf_text(&sentence));
+    gpul_buf_release(&sentence);
+}
+
+static int print_result(struct gpul_buf *out, struct session *s, bool has_logs)
+{
+    struct gpul_buf sentence;
+    gpul_buf_init(&sentence, SENTENCE_BYTES_MAX);
+    append_sentence(&sentence, s, has_logs);
     struct result result = {
         .plan = s->plan,
         .record = &s->record,
         .job_id = s->job_id,
         .log_dir = has_logs ? s->log_dir : NULL,
-        .message = sentence,
+        .message = gpul_buf_text(&sentence),
         .exit_code = session_exit_code(s),
     };
-    struct gpul_buf out;
-    gpul_buf_init(&out, DATA_BYTES_MAX);
-    if (result_print(&out, &result) != 0) {
+    gpul_buf_init(out, DATA_BYTES_MAX);
+    int rc = result_print(out, &result);
+    gpul_buf_release(&sentence);
+    if (rc != 0)
         progress_fault(&s->progress, "no memory for the result");
-    } else {
-        if (s->plan->result_path != NULL)
-            save_result(s, &out);
-        if (s->plan->is_json)
+    return rc;
+}
+
+/* The file comes second, that it may tell of a standard output that could
+ * not be written. */
+static void report_result(struct session *s, bool has_logs)
+{
+    struct gpul_buf out;
+    if (s->plan->is_json) {
+        if (print_result(&out, s, has_logs) == 0)
             console_data(s->console, out.data, out.used);
+        gpul_buf_release(&out);
+        session_check_output(s);
     }
-    gpul_buf_release(&out);
+    if (s->plan->result_path != NULL) {
+        if (print_result(&out, s, has_logs) == 0)
+            save_result(s, &out);
+        gpul_buf_release(&out);
+    }
 }
 
 static void report_unclean(struct session *s)
@@ -102,45 +169,29 @@ static void report_unclean(struct session *s)
                        s->reach.alive);
 }
 
-/* What happened to our own output is not known to the coordinator. */
-static void append_sentence(struct gpul_buf *out, const struct session *s,
-                            bool has_logs)
+static void say_last_line(struct session *s, bool has_logs)
 {
-    if (s->is_pipe_closed)
-        gpul_buf_append_text(out, "the reader of standard output has gone; "
-                                  "the job was stopped");
-    else if (s->is_output_lost && s->record.end->exit_code == 0)
-        gpul_buf_appendf(out,
-                         "the job succeeded, but standard output could not "
-                         "be written: %s",
-                         strerror(console_stdout_error(s->console)));
-    else {
-        if (s->record.is_simulated && s->record.launched_ms == 0)
-            gpul_buf_append_text(out, "SIMULATED: ");
-        report_sentence(out, s->record.end, has_logs ? s->log_dir : NULL);
-    }
+    struct gpul_buf sentence;
+    gpul_buf_init(&sentence, SENTENCE_BYTES_MAX);
+    append_sentence(&sentence, s, has_logs);
+    if (session_exit_code(s) != 0)
+        progress_fault(&s->progress, "%s", gpul_buf_text(&sentence));
+    else if (s->plan->is_verbose)
+        progress_note(&s->progress, "%s", gpul_buf_text(&sentence));
+    gpul_buf_release(&sentence);
 }
 
 void session_report(struct session *s)
 {
-    bool is_run = s->plan->verb == PLAN_RUN && !s->plan->is_dry_run;
     ensure_end(s);
     console_live(s->console, NULL, 0);
     rmdir(s->log_dir); /* only if it is empty */
     bool has_logs = access(s->log_dir, F_OK) == 0;
-    struct gpul_buf sentence;
-    gpul_buf_init(&sentence, SENTENCE_BYTES_MAX);
-    append_sentence(&sentence, s, has_logs);
-    const char *text = gpul_buf_text(&sentence);
-    bool is_good = session_exit_code(s) == 0;
-    if (!is_run && is_good)
+    if (!is_run(s) && session_exit_code(s) == 0)
         report_environments(s);
-    if (is_run)
-        report_result(s, text, has_logs);
+    if (is_run(s))
+        report_result(s, has_logs);
+    session_check_output(s);
     report_unclean(s);
-    if (!is_good)
-        progress_fault(&s->progress, "%s", text);
-    else if (s->plan->is_verbose)
-        progress_note(&s->progress, "%s", text);
-    gpul_buf_release(&sentence);
+    say_last_line(s, has_logs);
 }
