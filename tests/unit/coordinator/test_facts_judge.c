@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/facts.h"
+
+enum { NODES = 3, DEVICES = 2 };
+
+/* One node's report, good until a test changes it. */
+struct report {
+    Gpul__ProbeFacts facts;
+    Gpul__Library nccl;
+    Gpul__Library cuda;
+    Gpul__Device devices[DEVICES];
+    Gpul__Device *list[DEVICES];
+    char uuids[DEVICES][16];
+};
+
+static struct roster roster;
+static struct facts facts;
+static struct report reports[NODES];
+static struct facts_judgement judgement;
+
+static void make_report(struct report *r, uint32_t node)
+{
+    gpul__probe_facts__init(&r->facts);
+    gpul__library__init(&r->nccl);
+    gpul__library__init(&r->cuda);
+    r->nccl.version = wire_text("2.28.9");
+    r->nccl.path = wire_text("/lib/libnccl.so.2");
+    r->cuda.version = wire_text("13.0");
+    r->cuda.path = wire_text("/lib/libcuda.so.1");
+    r->cuda.version_code = 13000;
+    for (uint32_t i = 0; i < DEVICES; i++) {
+        gpul__device__init(&r->devices[i]);
+        snprintf(r->uuids[i], sizeof(r->uuids[i]), "GPU-%u%u", node, i);
+        r->devices[i].uuid = r->uuids[i];
+        r->devices[i].model = wire_text("A");
+        r->devices[i].link_gbps = 450;
+        r->list[i] = &r->devices[i];
+    }
+    r->facts.nccl = &r->nccl;
+    r->facts.cuda = &r->cuda;
+    r->facts.devices = r->list;
+    r->facts.n_devices = DEVICES;
+    r->facts.has_scalable_init = true;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    char *names = wire_text("n[0-2]");
+    Gpul__Job job = GPUL__JOB__INIT;
+    Gpul__Facts host = GPUL__FACTS__INIT;
+    Gpul__Hello hello = GPUL__HELLO__INIT;
+    job.node_count = NODES;
+    job.node_names = &names;
+    job.n_node_names = 1;
+    hello.facts = &host;
+    assert_int_equal(roster_init(&roster, &job, NULL), 0);
+    for (uint32_t i = 0; i < NODES; i++) {
+        char name[] = {'h', (char)('0' + i), 0};
+        host.hostname = name;
+        assert_int_equal(roster_join(&roster, &roster.nodes[i], i, &hello), 0);
+        make_report(&reports[i], i);
+    }
+    return facts_init(&facts, NODES);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    facts_release(&facts);
+    roster_release(&roster);
+    return 0;
+}
+
+/* In another order than that of the nodes. */
+static enum facts_verdict judge(void)
+{
+    for (uint32_t i = NODES; i > 0; i--) {
+        assert_int_equal(facts_add(&facts, i - 1, &reports[i - 1].facts), 0);
+    }
+    assert_int_equal(facts_judge(&facts, &judgement, &roster), 0);
+    return judgement.verdict;
+}
+
+static void expect(enum facts_verdict verdict, const char *why,
+                   const struct node *node)
+{
+    assert_int_equal(judge(), verdict);
+    assert_string_equal(judgement.why.bytes, why);
+    assert_ptr_equal(judgement.node, node);
+}
+
+/* Equal nodes: ranks in node order, each with its device. */
+static void test_good(void **state)
+{
+    (void)state;
+    expect(FACTS_GOOD, "", NULL);
+    assert_int_equal(facts_rank_count(&facts), NODES * DEVICES);
+    assert_int_equal(facts_ranks_per_node(&facts), DEVICES);
+    assert_int_equal(facts_node(&facts, 0), 0);
+    assert_int_equal(facts_node(&facts, 3), 1);
+    assert_int_equal(facts_node(&facts, 5), 2);
+    assert_string_equal(facts_uuid(&facts, 3), "GPU-11");
+    assert_true(facts.link_gbps == 450);
+    assert_false(facts.has_one_id || facts.is_simulated);
+    size_t at = 0;
+    struct text text;
+    assert_false(facts_next_notice(&facts, &text, &at, &roster));
+}
+
+/* The link of the worst device counts, and an unknown one makes it unknown;
+ * one node is enough for a single ID, and for SIMULATED. */
+static void test_worst(void **state)
+{
+    (void)state;
+    reports[1].devices[1].link_gbps = 0;
+    reports[1].facts.has_scalable_init = false;
+    reports[2].facts.is_simulated = true;
+    reports[2].facts.n_devices = 1;
+    assert_int_equal(judge(), FACTS_GOOD);
+    assert_true(facts.link_gbps == 0);
+    assert_true(facts.has_one_id && facts.is_simulated);
+    assert_int_equal(facts_ranks_per_node(&facts), 0);
+    assert_int_equal(facts_rank_count(&facts), 5);
+}
+
+/* The scout's own error comes first, then what is missing. */
+static void test_unusable(void **state)
+{
+    (void)state;
+    reports[1].facts.error = wire_text("the scout was ended by signal 11");
+    reports[1].facts.nccl = NULL;
+    expect(FACTS_UNUSABLE,
+           "NCCL cannot be used on n1: the scout was ended by signal 11",
+           &roster.nodes[1]);
+}
+
+static void test_missing_parts(void **state)
+{
+    (void)state;
+    reports[0].facts.nccl = NULL;
+    reports[1].facts.cuda = NULL;
+    reports[2].cuda.error = wire_text("libcuda.so.1 is only a stub");
+    expect(FACTS_UNUSABLE,
+           "NCCL cannot be used on n2: libcuda.so.1 is only a stub (2 other "
+           "reasons elsewhere)",
+           &roster.nodes[2]);
+    assert_string_equal(facts.unusable.answers[1].text,
+                        "the driver was not found");
+    assert_string_equal(facts.unusable.answers[2].text, "NCCL was not found");
+}
+
+/* A driver serves the releases of its own major number and older ones. */
+static void test_old_driver(void **state)
+{
+    (void)state;
+    reports[0].nccl.version = wire_text("2.28.9+cuda13.0");
+    reports[1].nccl.version = wire_text("2.28.9+cuda12.9");
+    reports[1].cuda.version_code = 12040;
+    reports[2].nccl.version = wire_text("2.28.9+cuda13.0");
+    reports[2].cuda.version_code = 12080;
+    expect(FACTS_UNUSABLE,
+           "NCCL cannot be used on n2: VER-302 NCCL 2.28.9+cuda13.0 needs a "
+           "driver for CUDA 13 and this one is for CUDA 12.8; update the "
+           "driver, or use an NCCL built for an older CUDA",
+           &roster.nodes[2]);
+}
+
+static void test_versions(void **state)
+{
+    (void)state;
+    reports[0].nccl.version = wire_text("2.27.3");
+    expect(FACTS_WRONG,
+           "VER-301 the versions of NCCL differ: n0 has 2.27.3, n[1-2] have "
+           "2.28.9; install the same on every node, or name it with "
+           "--nccl-lib",
+           &roster.nodes[0]);
+}
+
+/* Twice within a node, or on two hosts, is wrong; on one host it is shared. */
+static void test_twins(void **state)
+{
+    (void)state;
+    snprintf(reports[2].uuids[0], sizeof(reports[2].uuids[0]), "GPU-01");
+    expect(FACTS_WRONG,
+           "GPU-201 rank 1 (node n0, its device 1) and rank 4 (node n2, its "
+           "device 0) have the same device GPU-01; give each a device of its "
+           "own, with CUDA_VISIBLE_DEVICES for example",
+           &roster.nodes[2]);
+}
+
+static void test_twin_in_node(void **state)
+{
+    (void)state;
+    snprintf(reports[1].uuids[0], sizeof(reports[1].uuids[0]), "GPU-11");
+    assert_int_equal(judge(), FACTS_WRONG);
+    assert_ptr_equal(judgement.node, &roster.nodes[1]);
+}
+
+static void test_shared(void **state)
+{
+    (void)state;
+    roster.nodes[2].hostname[1] = '0';
+    snprintf(reports[2].uuids[0], sizeof(reports[2].uuids[0]), "GPU-01");
+    assert_int_equal(judge(), FACTS_SHARED);
+}
+
+/* Devices without a UUID are not each other's twins. */
+static void test_no_uuid(void **state)
+{
+    (void)state;
+    reports[1].uuids[0][0] = 0;
+    reports[2].uuids[0][0] = 0;
+    assert_int_equal(judge(), FACTS_GOOD);
+    assert_string_equal(facts_uuid(&facts, 2), "");
+    assert_string_equal(facts_uuid(&facts, 3), "GPU-11");
+}
+
+/* Differences that end nothing are told, findings folded. */
+static void test_notices(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {
+        "GPU-202 the numbers of devices differ: n1 has 1, n[0,2] have 2",
+        "VER-301 the builds of NCCL differ: n0 has 2.28.9 build 1a, n[1-2] "
+        "have 2.28.9 build ",
+        "2 devices of n2: ECC errors",
+        "device GPU-01 of node n0: power is capped",
+    };
+    char *ecc = wire_text("ECC errors");
+    char *power = wire_text("power is capped");
+    struct text text;
+    size_t at = 0;
+    reports[1].facts.n_devices = 1;
+    reports[0].nccl.build_id = wire_text("1a");
+    for (size_t i = 0; i < DEVICES; i++) {
+        reports[2].devices[i].findings = &ecc;
+        reports[2].devices[i].n_findings = 1;
+    }
+    reports[0].devices[1].findings = &power;
+    reports[0].devices[1].n_findings = 1;
+    assert_int_equal(judge(), FACTS_GOOD);
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        assert_true(facts_next_notice(&facts, &text, &at, &roster));
+        assert_string_equal(text.bytes, expected[i]);
+    }
+    assert_false(facts_next_notice(&facts, &text, &at, &roster));
+}
+
+/* One line for each distinct set, and for each distinct set of settings. */
+static void test_lines(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {
+        "n2: NCCL of unknown version (/lib/libnccl.so.2), driver for CUDA 13.0 "
+        "(/lib/libcuda.so.1); 2 x several models",
+        "n[0-1]: NCCL 2.28.9 (/lib/libnccl.so.2), driver for CUDA 13.0 "
+        "(/lib/libcuda.so.1); 2 x A",
+        "n1: set by the user: NCCL_DEBUG=WARN NCCL_NVLS_ENABLE=0",
+    };
+    char *settings[] = {wire_text("NCCL_DEBUG=WARN"),
+                        wire_text("NCCL_NVLS_ENABLE=0")};
+    struct text text;
+    size_t at = 0;
+    reports[2].nccl.version = wire_text("");
+    reports[2].devices[1].model = wire_text("B");
+    reports[1].facts.settings = settings;
+    reports[1].facts.n_settings = 2;
+    assert_int_equal(judge(), FACTS_WRONG);
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        assert_true(facts_next_line(&facts, &text, &at, &roster));
+        assert_string_equal(text.bytes, expected[i]);
+    }
+    assert_false(facts_next_line(&facts, &text, &at, &roster));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_good),          TEST(test_worst),        TEST(test_unusable),
+        TEST(test_missing_parts), TEST(test_old_driver),   TEST(test_versions),
+        TEST(test_twins),         TEST(test_twin_in_node), TEST(test_shared),
+        TEST(test_no_uuid),       TEST(test_notices),      TEST(test_lines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
