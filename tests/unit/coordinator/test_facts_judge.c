@@ -231,8 +231,8 @@ static void test_notices(void **state)
     (void)state;
     static const char *const expected[] = {
         "GPU-202 the numbers of devices differ: n1 has 1, n[0,2] have 2",
-        "VER-301 the builds of NCCL differ: n0 has 2.28.9 build 1a, n[1-2] "
-        "have 2.28.9 build ",
+        ("VER-301 the builds of NCCL differ: n0 has 2.28.9 build 1a, n[1-2] "
+         "have 2.28.9 build "),
         "2 devices of n2: ECC errors",
         "device GPU-01 of node n0: power is capped",
     };
