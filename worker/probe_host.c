@@ -137,6 +137,7 @@ static int tell_result(struct probe *p, struct gpul_error *why,
     result.first_wrong_bytes = p->result.first_wrong_bytes;
     if (why != NULL) {
         result.error = why->text;
+        result.is_remote = why->status == GPUL_ECLOSED;
     }
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;

@@ -267,7 +267,7 @@ static int dial_read(struct joining *j, struct gpul_error *err)
         return gpul_fail_errno(err, errno, "%s: receive", link->right_name);
     }
     if (n == 0) {
-        return gpul_fail(err, GPUL_EPROTO,
+        return gpul_fail(err, GPUL_ECLOSED,
                          "%s: closed the connection without an answer",
                          link->right_name);
     }

@@ -323,7 +323,8 @@ static void stop_here(void *arg, float *data, uint64_t count)
 }
 
 /* A probe that is killed in the middle: its neighbours report the phase, the
- * message size and the step, well before the deadline, and end. */
+ * message size and the step, well before the deadline, and end; and they say
+ * that the fault is not their own. */
 static void test_probe_dies(void **state)
 {
     (void)state;
@@ -340,6 +341,7 @@ static void test_probe_dies(void **state)
         const char *start = "all-reduce of 65536 bytes: ";
         assert_string_equal(result->phase, "coll");
         assert_memory_equal(result->error, start, strlen(start));
+        assert_true(result->is_remote);
         is_named |= strstr(result->error, "(node rank 1, 127") != NULL;
         assert_int_equal(result->n_rows, 2); /* 8 B and 1 KiB were done */
         gpul_message_release(frame);
