@@ -9,14 +9,16 @@
 #include "proto/text.h"
 
 /* A wait looks at once, then less and less often. */
-enum { NAP_NS_MIN = 20 * 1000, NAP_NS_MAX = 1000 * 1000 };
+enum {
+    NAP_NS_MIN = 20 * 1000,
+    NAP_NS_MAX = 1000 * 1000,
+    NAPS_PER_WORD = 1000, /* about a second */
+};
 
-static void nap(long *ns)
-{
-    struct timespec time = {.tv_nsec = *ns};
-    nanosleep(&time, NULL);
-    *ns = *ns * 2 > NAP_NS_MAX ? NAP_NS_MAX : *ns * 2;
-}
+struct wait {
+    long nap_ns;
+    unsigned naps;
+};
 
 int gpu_cuda_check(struct gpu *g, const char *what, int result,
                    struct gpul_error *err)
@@ -36,25 +38,41 @@ int gpu_cuda_check(struct gpu *g, const char *what, int result,
 
 /* ---- NCCL ---------------------------------------------------------------- */
 
-/* NCCL's last error, without the line ends that it may begin and end with. */
-static void take_words(struct gpu *g)
+/* NCCL's last error, without the line ends that it may begin and end with;
+ * "" if there is none. */
+static void read_words(struct gpu *g, char words[GPU_WORDS_BYTES])
 {
-    const char *words = NULL;
-    if (g->words[0] != 0) {
-        return;
-    }
+    const char *text = NULL;
+    words[0] = 0;
     if (g->nccl->get_last_error != NULL) {
-        words = g->nccl->get_last_error(atomic_load(&g->comm));
+        text = g->nccl->get_last_error(atomic_load(&g->comm));
     }
-    if (words == NULL) {
+    if (text == NULL) {
         return;
     }
-    words += strspn(words, " \n\t");
-    snprintf(g->words, sizeof(g->words), "%s", words);
-    gpul_text_clean(g->words, sizeof(g->words) - 1);
-    size_t n = strlen(g->words);
-    while (n > 0 && strchr(" \n\t", g->words[n - 1]) != NULL) {
-        g->words[--n] = 0;
+    text += strspn(text, " \n\t");
+    snprintf(words, GPU_WORDS_BYTES, "%s", text);
+    gpul_text_clean(words, GPU_WORDS_BYTES - 1);
+    size_t n = strlen(words);
+    while (n > 0 && strchr(" \n\t", words[n - 1]) != NULL) {
+        words[--n] = 0;
+    }
+}
+
+static void wait_nap(struct gpu *g, struct wait *wait)
+{
+    char words[GPU_WORDS_BYTES];
+    struct timespec time = {.tv_nsec = wait->nap_ns};
+    nanosleep(&time, NULL);
+    wait->nap_ns *= 2;
+    if (wait->nap_ns > NAP_NS_MAX) {
+        wait->nap_ns = NAP_NS_MAX;
+    }
+    if (++wait->naps % NAPS_PER_WORD == 0 && g->on_words != NULL) {
+        read_words(g, words);
+        if (words[0] != 0) {
+            g->on_words(g->arg, words);
+        }
     }
 }
 
@@ -76,7 +94,9 @@ static int nccl_fail(struct gpu *g, const char *call, int result,
                      struct gpul_error *err)
 {
     const char *text = g->nccl->get_error_string(result);
-    take_words(g);
+    if (g->words[0] == 0) {
+        read_words(g, g->words);
+    }
     g->is_remote = result == NCCL_REMOTE_ERROR || tells_of_a_peer(g->words);
     return gpul_fail(err, GPUL_ESYS, "%s: %s (NCCL error %d)", call,
                      text != NULL ? text : "no text", result);
@@ -103,12 +123,12 @@ static int async_result(struct gpu *g, int *result, struct gpul_error *err)
 int gpu_nccl_check(struct gpu *g, const char *call, int result,
                    struct gpul_error *err)
 {
-    long ns = NAP_NS_MIN;
+    struct wait wait = {.nap_ns = NAP_NS_MIN};
     while (result == NCCL_IN_PROGRESS) {
         if (atomic_load(&g->stop)) {
             return stopped(call, err);
         }
-        nap(&ns);
+        wait_nap(g, &wait);
         int status = async_result(g, &result, err);
         if (status != 0) {
             return status;
@@ -122,7 +142,7 @@ int gpu_nccl_check(struct gpu *g, const char *call, int result,
 int gpu_event_wait(struct gpu *g, const char *what, struct cuda_event *event,
                    struct gpul_error *err)
 {
-    long ns = NAP_NS_MIN;
+    struct wait wait = {.nap_ns = NAP_NS_MIN};
     for (;;) {
         int result = g->cuda->event_query(event);
         if (result != CUDA_RESULT_NOT_READY) {
@@ -138,7 +158,7 @@ int gpu_event_wait(struct gpu *g, const char *what, struct cuda_event *event,
         if (atomic_load(&g->stop)) {
             return stopped(what, err);
         }
-        nap(&ns);
+        wait_nap(g, &wait);
     }
 }
 

@@ -30,6 +30,10 @@ struct gpu {
     /* Of the first failure, if NCCL had a part in it. */
     char words[GPU_WORDS_BYTES]; /* ncclGetLastError, "" if none */
     bool is_remote;              /* it tells of another rank's end */
+    /* Called about every second of a wait in which NCCL has something to
+     * say, a warning perhaps; may be NULL. */
+    void (*on_words)(void *arg, const char *words);
+    void *arg;
 };
 
 /* `result` is what the driver returned when it was to do `what` ("memory of

@@ -26,6 +26,7 @@ enum {
     TELL_EVERY_MS = 1000,
     /* A thread that was told to stop and is not in a call does so at once. */
     REST_MS = 300,
+    DOING_BYTES = WORK_TEXT_BYTES + GPU_WORDS_BYTES + 16,
 };
 
 enum outcome {
@@ -43,7 +44,7 @@ struct probe {
     pthread_t thread;
     size_t news_told;
     Gpul__ProbePhase__Phase told; /* the last phase that is behind us */
-    char doing_told[WORK_TEXT_BYTES];
+    char doing_told[DOING_BYTES];
     uint64_t tell_ms; /* when to look whether what it does has changed */
     enum work_phase phase;
     uint64_t phase_deadline_ms;
@@ -52,7 +53,7 @@ struct probe {
 /* A copy of what the working thread says of itself. */
 struct view {
     enum work_phase phase;
-    char doing[WORK_TEXT_BYTES];
+    char doing[DOING_BYTES];
     size_t news_count;
     bool is_done;
 };
@@ -61,7 +62,8 @@ static void look(struct probe *p, struct view *view)
 {
     pthread_mutex_lock(&p->work.lock);
     view->phase = p->work.phase;
-    memcpy(view->doing, p->work.doing, sizeof(view->doing));
+    snprintf(view->doing, sizeof(view->doing), "%s%s%s", p->work.doing,
+             p->work.words[0] != 0 ? "; NCCL: " : "", p->work.words);
     view->news_count = p->work.news_count; /* told ones do not change */
     view->is_done = p->work.is_done;
     pthread_mutex_unlock(&p->work.lock);

@@ -45,6 +45,7 @@ static void enter(struct probe_work *w, enum work_phase phase,
     pthread_mutex_lock(&w->lock);
     w->phase = phase;
     vsnprintf(w->doing, sizeof(w->doing), format, arguments);
+    w->words[0] = 0;
     pthread_mutex_unlock(&w->lock);
     va_end(arguments);
     wake(w); /* a new phase has a new deadline */
@@ -71,6 +72,14 @@ static void on_step(void *arg, const char *text)
     enter(arg, WORK_COLL, "%s", text);
 }
 
+static void on_words(void *arg, const char *words)
+{
+    struct probe_work *w = arg;
+    pthread_mutex_lock(&w->lock);
+    snprintf(w->words, sizeof(w->words), "%s", words);
+    pthread_mutex_unlock(&w->lock);
+}
+
 /* ---- the device ---------------------------------------------------------- */
 
 static int open_libraries(struct probe_work *w, struct gpul_error *err)
@@ -94,6 +103,8 @@ static int open_libraries(struct probe_work *w, struct gpul_error *err)
     }
     w->gpu.cuda = &w->facts->cuda_api;
     w->gpu.nccl = &w->facts->nccl_api;
+    w->gpu.on_words = on_words;
+    w->gpu.arg = w;
     return 0;
 }
 

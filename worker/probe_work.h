@@ -64,6 +64,7 @@ struct probe_work {
     pthread_cond_t changed;
     enum work_phase phase;
     char doing[WORK_TEXT_BYTES]; /* what it does now, for people */
+    char words[GPU_WORDS_BYTES]; /* what NCCL said meanwhile, or "" */
     struct work_news news[WORK_NEWS_MAX];
     size_t news_count;
     struct nccl_unique_id *ids; /* begin->id_count of them; NULL: not here */
