@@ -9,15 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/children.h"
 #include "common/spawn.h"
 #include "launcher/report.h"
+#include "proto/text.h"
 
 enum {
-    WORDS_BYTES = 400, /* of a child's last words */
+    WORDS_BYTES = 400,         /* of a child's last words */
+    WORDS_BYTES_MAX = 1 << 20, /* of all its words */
     NUMBER_BYTES = 32,
     ADDRESS_BYTES = 32,
     POLL_US = 1000,
@@ -59,12 +61,16 @@ int reach_local_find(struct reach_local *r, struct gpul_error *err)
 /* ---- starting ------------------------------------------------------------ */
 
 /* A child's standard error: a file in memory, so that it neither blocks the
- * child nor needs a reader. */
+ * child nor needs a reader. It takes WORDS_BYTES_MAX and no more; the offset,
+ * which we share with the child, tells how much has been written. A limit on
+ * file sizes that does not let it grow so far bounds it as well. */
 static int open_words(struct gpul_error *err)
 {
-    int fd = memfd_create("gpulaunch-stderr", MFD_CLOEXEC);
+    int fd = memfd_create("gpulaunch-stderr", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return gpul_fail_errno(err, errno, "cannot create a memory file");
+    if (ftruncate(fd, WORDS_BYTES_MAX) == 0)
+        (void)fcntl(fd, F_ADD_SEALS, F_SEAL_GROW);
     return fd;
 }
 
@@ -132,6 +138,21 @@ static int start_worker(struct reach_local *r,
                        sizeof fds / sizeof fds[0], SIGTERM, err);
 }
 
+/* A shell that had started something and then exec'ed us. */
+static int note_strangers(struct reach_local *r, struct gpul_error *err)
+{
+    pid_t pids[GPUL_CHILDREN_MAX];
+    size_t count = gpul_children_find(pids, GPUL_CHILDREN_MAX);
+    if (count == 0)
+        return 0;
+    r->strangers = calloc(count, sizeof(*r->strangers));
+    if (r->strangers == NULL)
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    memcpy(r->strangers, pids, count * sizeof(*r->strangers));
+    r->stranger_count = count;
+    return 0;
+}
+
 int reach_local_start(struct reach_local *r, const struct reach_local_job *job,
                       struct gpul_error *err)
 {
@@ -146,8 +167,10 @@ int reach_local_start(struct reach_local *r, const struct reach_local_job *job,
     if (null_fd < 0)
         return gpul_fail_errno(err, errno, "cannot open /dev/null");
     /* Orphans of a dead worker come to us, so that none gets away. */
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    int rc = start_coordinator(r, job, null_fd, err);
+    gpul_children_adopt();
+    int rc = note_strangers(r, err);
+    if (rc == 0)
+        rc = start_coordinator(r, job, null_fd, err);
     for (uint32_t i = 0; rc == 0 && i < r->worker_count; i++)
         rc = start_worker(r, job, i, null_fd, err);
     close(null_fd);
@@ -169,6 +192,15 @@ static struct reach_child *child_of(struct reach_local *r, pid_t pid)
     return NULL;
 }
 
+/* Its pid may come to mean an orphan. */
+static void forget_stranger(struct reach_local *r, pid_t pid)
+{
+    for (size_t i = 0; i < r->stranger_count; i++) {
+        if (r->strangers[i] == pid)
+            r->strangers[i] = 0;
+    }
+}
+
 bool reach_local_reap(struct reach_local *r)
 {
     bool any = false;
@@ -180,8 +212,10 @@ bool reach_local_reap(struct reach_local *r)
         if (pid <= 0)
             return any;
         struct reach_child *child = child_of(r, pid);
-        if (child == NULL)
+        if (child == NULL) {
+            forget_stranger(r, pid);
             continue;
+        }
         child->pid = 0;
         child->has_ended = true;
         child->status = status;
@@ -222,20 +256,21 @@ void reach_local_kill_all(struct reach_local *r)
 /* The last line or lines, made one: control characters become spaces. */
 static void append_words(struct gpul_buf *out, int fd)
 {
-    char words[WORDS_BYTES];
-    off_t size = lseek(fd, 0, SEEK_END);
+    char words[WORDS_BYTES + 1];
+    off_t size = lseek(fd, 0, SEEK_CUR);
     off_t from = size > WORDS_BYTES ? size - WORDS_BYTES : 0;
-    ssize_t n = pread(fd, words, sizeof words, from);
+    ssize_t n = pread(fd, words, (size_t)(size - from), from);
     while (n > 0 && (unsigned char)words[n - 1] <= ' ')
         n--;
     if (n <= 0)
         return;
     for (ssize_t i = 0; i < n; i++) {
-        if ((unsigned char)words[i] < ' ' || words[i] == 0x7f)
+        if ((unsigned char)words[i] < ' ')
             words[i] = ' ';
     }
-    gpul_buf_append_text(out, ": ");
-    gpul_buf_append(out, words, (size_t)n);
+    words[n] = '\0';
+    gpul_text_clean_line(words, WORDS_BYTES);
+    gpul_buf_appendf(out, ": %s", words);
 }
 
 int reach_local_describe(struct gpul_buf *out, const struct reach_child *child)
@@ -252,41 +287,27 @@ int reach_local_describe(struct gpul_buf *out, const struct reach_child *child)
     return out->is_failed ? GPUL_ELIMIT : 0;
 }
 
-static bool is_of_job(long pid, const char *job_id)
+/* Every other child is an orphan of the job's, but those that were children
+ * of this process before gpulaunch ran in it. */
+static bool is_stranger(const struct reach_local *r, pid_t pid)
 {
-    char path[64], wanted[128], block[16384];
-    snprintf(path, sizeof path, "/proc/%ld/environ", pid);
-    int n = snprintf(wanted, sizeof wanted, "GPULAUNCH_JOB_ID=%s", job_id);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool found = false;
-    size_t kept = 0;
-    ssize_t got;
-    while (!found && (got = read(fd, block + kept, sizeof block - kept)) > 0) {
-        size_t used = kept + (size_t)got;
-        found = memmem(block, used, wanted, (size_t)n + 1) != NULL;
-        kept = used < sizeof wanted ? used : sizeof wanted;
-        memmove(block, block + used - kept, kept);
+    for (size_t i = 0; i < r->stranger_count; i++) {
+        if (r->strangers[i] == pid)
+            return true;
     }
-    close(fd);
-    return found;
+    return false;
 }
 
-static bool kill_orphans(const char *job_id)
+static bool kill_orphans(struct reach_local *r)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
-    FILE *list = fopen(path, "re");
-    if (list == NULL)
-        return false;
+    pid_t pids[GPUL_CHILDREN_MAX];
+    size_t count = gpul_children_find(pids, GPUL_CHILDREN_MAX);
     bool any = false;
-    long pid;
-    while (fscanf(list, "%ld", &pid) == 1) {
-        if (is_of_job(pid, job_id) && kill((pid_t)pid, SIGKILL) == 0)
+    for (size_t i = 0; i < count; i++) {
+        if (child_of(r, pids[i]) == NULL && !is_stranger(r, pids[i]) &&
+            kill(pids[i], SIGKILL) == 0)
             any = true;
     }
-    fclose(list);
     return any;
 }
 
@@ -300,12 +321,12 @@ bool reach_local_has_casualty(const struct reach_local *r)
 }
 
 /* Killing a process may hand us its children, hence the rounds. */
-bool reach_local_sweep(struct reach_local *r, const char *job_id)
+bool reach_local_sweep(struct reach_local *r)
 {
     bool any = false;
     for (int round = 0; round < SWEEP_ROUNDS; round++) {
         reach_local_reap(r);
-        if (!kill_orphans(job_id))
+        if (!kill_orphans(r))
             break;
         any = true;
         usleep(POLL_US);
@@ -322,6 +343,9 @@ void reach_local_release(struct reach_local *r)
         if (r->workers[i].words_fd >= 0)
             close(r->workers[i].words_fd);
     }
+    free(r->strangers);
+    r->strangers = NULL;
+    r->stranger_count = 0;
     free(r->workers);
     r->workers = NULL;
     r->worker_count = 0;

@@ -7,8 +7,8 @@
  * socket and the listening socket, start the workers with its address, reap
  * them when the job is over.
  * Failure: what cannot be started ends those that were; a child that ends
- * leaves its status and its last words, kept in memory files that nobody has
- * to read in time.
+ * leaves its status and its last words, kept in memory files of bounded size
+ * that nobody has to read in time.
  */
 #ifndef LAUNCHER_REACH_LOCAL_H
 #define LAUNCHER_REACH_LOCAL_H
@@ -38,7 +38,9 @@ struct reach_local {
     struct reach_child coordinator;
     struct reach_child *workers;
     uint32_t worker_count;
-    uint32_t alive; /* children not yet reaped */
+    uint32_t alive;   /* children not yet reaped */
+    pid_t *strangers; /* children that this process had before; 0: ended */
+    size_t stranger_count;
 };
 
 struct reach_local_job {
@@ -66,8 +68,6 @@ bool reach_local_reap(struct reach_local *r);
 void reach_local_signal_worker(const struct reach_local *r, uint32_t index,
                                int number);
 void reach_local_signal_workers(const struct reach_local *r, int number);
-void reach_local_signal_worker(const struct reach_local *r, uint32_t index,
-                               int number);
 void reach_local_signal_coordinator(const struct reach_local *r, int number);
 
 /* SIGKILL to all that still run, and wait until they are gone. */
@@ -79,9 +79,10 @@ int reach_local_describe(struct gpul_buf *out, const struct reach_child *child);
 /* Have any of the workers ended badly, so that ranks may outlive them? */
 bool reach_local_has_casualty(const struct reach_local *r);
 
-/* SIGKILL what is left of the job's ranks after all workers have ended; the
- * kernel hands orphans to us. True if there was something. */
-bool reach_local_sweep(struct reach_local *r, const char *job_id);
+/* SIGKILL what is left of the job's ranks after all workers have ended,
+ * whatever they made of their environment, session or group: the kernel hands
+ * orphans to us. True if there was something. */
+bool reach_local_sweep(struct reach_local *r);
 
 void reach_local_release(struct reach_local *r);
 

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "launcher/session.h"
 #include "launcher/session_internal.h"
+#include "proto/text.h"
 
 /* One rank prints: its bytes pass as they are, unless the user says
  * otherwise. */
@@ -135,6 +136,7 @@ void session_node_gone(struct session *s, uint32_t index, const char *words)
     Gpul__NodeGone gone = GPUL__NODE_GONE__INIT;
     snprintf(name, sizeof name, REACH_LOCAL_PREFIX "%" PRIu32, index);
     snprintf(text, sizeof text, "%s", words);
+    gpul_text_clean_line(text, sizeof text - 1); /* it may be cut */
     gone.node_name = name;
     gone.text = text;
     frame.body_case = GPUL__FRAME__BODY_NODE_GONE;

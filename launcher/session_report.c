@@ -158,7 +158,7 @@ static void report_unclean(struct session *s)
 {
     const Gpul__JobEnd *end = s->record.end;
     if (reach_local_has_casualty(&s->reach) &&
-        reach_local_sweep(&s->reach, s->job_id))
+        reach_local_sweep(&s->reach))
         progress_note(&s->progress,
                       "killed the ranks that a lost worker had left");
     for (size_t i = 0; i < end->n_unclean; i++)

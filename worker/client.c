@@ -11,11 +11,11 @@
 #include <sys/wait.h>
 #include <uv.h>
 
+#include "common/children.h"
 #include "common/clock.h"
 #include "proto/limits.h"
 #include "proto/transport.h"
 #include "worker/agent.h"
-#include "worker/descendants.h"
 #include "worker/eventqueue.h"
 #include "worker/facts.h"
 #include "worker/ports.h"
@@ -482,7 +482,7 @@ int client_run(const struct client_config *config, char *text)
     c->config = config;
     c->text = text;
     agent_actions_init(&c->actions);
-    descendants_adopt();
+    gpul_children_adopt();
     struct gpul_error err;
     if (set_up(c, &err) == 0) {
         post(c, AGENT_EVENT_TICK, NULL);

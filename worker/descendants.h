@@ -23,20 +23,8 @@ struct descendants {
     size_t group_count;
 };
 
-/* Children that one look takes in; the rest turns up in the next. */
-enum { DESCENDANTS_MAX = 8192 };
-
-/* Become the parent of every orphan below. */
-void descendants_adopt(void);
-
 /* Is there any child, dead ones that wait to be waited for included? */
 bool descendants_exist(void);
-
-/* The children, dead ones included, at most `most` of them, from the list
- * that the kernel keeps; where it keeps none (it needs CONFIG_PROC_CHILDREN),
- * by a scan of all processes, which costs milliseconds on a full host. */
-size_t descendants_find(pid_t *pids, size_t most);
-size_t descendants_scan(pid_t *pids, size_t most);
 
 /* Start a stop: send `signal` to each child and to the whole process group
  * that it is in (never our own). A stopped one is continued, that it may act

@@ -153,6 +153,25 @@ expect_last_line \
 forget_logs
 expect_nothing_left
 
+it "a program of ours that writes without end to its stderr: bounded memory"
+bad_node 'exec sleep 300'
+cat >"$scratch/bin/gpulaunch-coordinator" <<'SCRIPT'
+#!/bin/sh
+head -c 3000000 /dev/zero >&2 && exit 4
+exit 3
+SCRIPT
+run "$scratch/bin/gpulaunch" --local --nodes 2 -- true
+expect_status 75
+expect_last_line 'coordinator was lost: it ended with exit code 3'
+forget_logs
+
+it "a worker's last words may be of any bytes"
+bad_node "printf 'gr\\374n\\n' >&2; exit 9"
+run "$scratch/bin/gpulaunch" --local --nodes 2 --join-timeout 30s -- true
+expect_status 40
+expect_last_line 'gpulaunch-worker ended with exit code 9: gr\?n'
+forget_logs
+
 it "what the user wrote cannot forge a line or move a cursor"
 launch $'--no\e[31mred\nline2' -- true
 expect_status 125

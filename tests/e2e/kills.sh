@@ -44,6 +44,53 @@ expect_status 75
 expect_last_line 'local-1\b'
 expect_no_process 10
 
+it "an agent is killed: what its rank had detached and stripped of its environment ends"
+rm -f "$scratch/pid"
+launch_behind --nodes 2 --self-test off --grace 1s -- sh -c "
+    [ \$RANK = 0 ] || { env -i setsid sh -c '
+        echo \$\$ >$scratch/pid.new; mv $scratch/pid.new $scratch/pid
+        exec sleep 311' & }
+    wait; exec sleep 300"
+has_pid()
+{
+    [ -s "$scratch/pid" ]
+}
+within 20 "the rank's child did not come up" has_pid
+for agent in $(pids_of gpulaunch-worker); do
+    tr '\0' ' ' <"/proc/$agent/cmdline" | grep -q ' local-1 ' && break
+done
+kill -KILL "$agent"
+finish
+expect_status 75
+is_gone "$(cat "$scratch/pid")" || {
+    kill -KILL "$(cat "$scratch/pid")"
+    fail "the detached process lives on"
+}
+expect_no_process 10
+
+it "an agent is killed: a process that gpulaunch's own had before it lives on"
+cat >"$scratch/exec" <<SCRIPT
+#!/bin/sh
+env -u "${mark%%=*}" sleep 312 &
+echo \$! >$scratch/own
+exec "$bin/gpulaunch" "\$@"
+SCRIPT
+chmod +x "$scratch/exec"
+run_behind "$scratch/exec" --local --nodes 1 --self-test off --grace 1s -- \
+    sh -c ": >$scratch/up.one; exec sleep 300"
+is_up()
+{
+    [ -e "$scratch/up.one" ]
+}
+within 20 "the rank did not come up" is_up
+kill -KILL "$(pids_of gpulaunch-worker)"
+finish
+own=$(cat "$scratch/own")
+! is_gone "$own" || fail "the stranger was killed"
+kill -KILL "$own"
+expect_status 75
+expect_no_process 10
+
 it "front end and coordinator are killed together: the agents end the ranks"
 start_stubborn
 kill -KILL "$front_end" "$(pids_of gpulaunch-coordinator)"

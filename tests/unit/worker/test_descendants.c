@@ -15,8 +15,6 @@
 
 #include "worker/descendants.h"
 
-enum { CHILDREN = 3 };
-
 /* A child in a session of its own that waits for a signal. It has told that
  * it is ready before this returns. */
 static pid_t start_child(int ignored_signal)
@@ -46,42 +44,6 @@ static void expect_signal(pid_t pid, int signal)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), signal);
-}
-
-static int by_pid(const void *a, const void *b)
-{
-    return *(const pid_t *)a - *(const pid_t *)b;
-}
-
-/* The kernel's list and the scan see the same children, dead ones too. */
-static void test_find(void **state)
-{
-    (void)state;
-    pid_t children[CHILDREN];
-    pid_t found[CHILDREN + 1];
-    assert_false(descendants_exist());
-    assert_int_equal(descendants_find(found, CHILDREN + 1), 0);
-    for (int i = 0; i < CHILDREN; i++) {
-        children[i] = start_child(0);
-    }
-    assert_true(descendants_exist());
-    siginfo_t info;
-    kill(children[0], SIGKILL);
-    waitid(P_PID, (id_t)children[0], &info, WEXITED | WNOWAIT);
-    qsort(children, CHILDREN, sizeof(pid_t), by_pid);
-    size_t (*const ways[])(pid_t *, size_t) = {descendants_find,
-                                               descendants_scan};
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(ways[i](found, CHILDREN + 1), CHILDREN);
-        qsort(found, CHILDREN, sizeof(pid_t), by_pid);
-        assert_memory_equal(found, children, sizeof(children));
-        assert_int_equal(ways[i](found, 2), 2);
-    }
-    for (int i = 0; i < CHILDREN; i++) {
-        kill(children[i], SIGKILL);
-        expect_signal(children[i], SIGKILL);
-    }
-    assert_false(descendants_exist());
 }
 
 /* A stop reaches every child once, and with SIGKILL whoever comes later. */
@@ -124,7 +86,6 @@ static void test_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_find),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_list),
     };
