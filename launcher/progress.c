@@ -16,6 +16,9 @@ enum {
     LIVE_EVERY_MS = 200,
     PLAIN_EVERY_MS = 30000,
     STOPPING_AFTER_MS = 1000,
+    PREFIX = 11, /* columns of "gpulaunch: " */
+    INDENT = 2,  /* of what a sentence goes on with */
+    WRAP_WIDTH_MIN = 40,
 };
 
 #define RED "\x1b[31m"
@@ -102,13 +105,45 @@ void progress_note(struct progress *p, const char *format, ...)
     va_end(args);
 }
 
+/* Where to part a sentence for a terminal with room for n columns of it: at
+ * the last blank that fits; NULL: nowhere. */
+static char *find_break(char *text, size_t n)
+{
+    if (strlen(text) <= n)
+        return NULL;
+    for (char *at = text + n; at > text + INDENT; at--) {
+        if (*at == ' ')
+            return at;
+    }
+    return NULL;
+}
+
+/* A terminal breaks long lines anywhere, in paths and numbers too. */
+static void say_sentence(struct progress *p, const char *color, char *text)
+{
+    size_t width = console_width(p->console);
+    if (!console_has_terminal(p->console) || width < WRAP_WIDTH_MIN) {
+        say_line(p, color, text);
+        return;
+    }
+    char *at = find_break(text, width - PREFIX);
+    while (at != NULL) {
+        *at = '\0';
+        say_line(p, color, text);
+        text = at - (INDENT - 1);
+        memset(text, ' ', INDENT);
+        at = find_break(text, width - PREFIX);
+    }
+    say_line(p, color, text);
+}
+
 /* A text of several lines: each gets the prefix. */
 static void say_lines(struct progress *p, const char *color, char *text)
 {
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest))
-        say_line(p, color, line);
+        say_sentence(p, color, line);
 }
 
 static void say_table(struct progress *p, const Gpul__Event *event)

@@ -217,7 +217,7 @@ static int append_passed(struct gpul_buf *out, const Gpul__Event *event,
                          const struct status *s)
 {
     if (event->is_simulated)
-        return gpul_buf_append_text(out, "SIMULATED self-test passed over test "
+        return gpul_buf_append_text(out, "SIMULATED self-test passed on test "
                                          "doubles; its figures mean nothing");
     gpul_buf_append_text(out, "self-test passed");
     if (is_on_host(event))

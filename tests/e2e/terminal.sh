@@ -53,6 +53,17 @@ within 20 "the job did not end" screen_says '^ended 130'
 close_terminal
 expect_nothing_left 5
 
+it "a sentence that is wider than the terminal is broken between words"
+echo 'node local-* gpus 2' >"$scratch/scenario"
+on_terminal "GPULAUNCH_DOUBLE_SCENARIO=$scratch/scenario \
+    LD_LIBRARY_PATH=$bin/../tests/doubles $bin/gpulaunch --local --nodes 4 \
+    --backend nccl --minbytes 8 --maxbytes 8 -- true"
+within 20 "the job did not end" screen_says '^ended 0'
+expect_has "$out" '^gpulaunch: SIMULATED libraries: local-'
+expect_has "$out" '^gpulaunch:   [^ ]'
+expect_has "$out" '(^gpulaunch:  | )NVIDIA( |$)'
+close_terminal
+
 it "--color never writes no escape sequence; neither does a pipe"
 launch --nodes 2 --color never -- true
 ! grep -q $'\033' "$err" || fail "an escape sequence is on stderr"

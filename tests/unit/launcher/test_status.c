@@ -197,7 +197,7 @@ static void test_backends(void **state)
         {host_tcp, true, false, "self-test passed on host memory over TCP"},
         {nccl, true, false, "self-test passed over NCCL"},
         {twin, true, true,
-         "SIMULATED self-test passed over test doubles; its figures mean "
+         "SIMULATED self-test passed on test doubles; its figures mean "
          "nothing"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
