@@ -74,6 +74,8 @@ void selftest_send_starts(struct rendezvous *r, Gpul__SelfTest__Backend backend)
     start.backend = backend;
     if (backend == GPUL__SELF_TEST__BACKEND__BACKEND_NCCL) {
         start.nccl_library = r->job.nccl_library;
+    } else {
+        start.sweep = &r->job.sweep;
     }
     Gpul__Frame frame = core_frame(r);
     frame.body_case = GPUL__FRAME__BODY_PROBE_START;

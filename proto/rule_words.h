@@ -44,6 +44,13 @@
         .name = (n), .kind = GPUL_FIELD_MESSAGE, .body = &(rule)               \
     }
 
+/* The same for one that an older peer does not send. */
+#define OPTIONAL_MESSAGE(n, rule)                                              \
+    {                                                                          \
+        .name = (n), .kind = GPUL_FIELD_MESSAGE, .body = &(rule),              \
+        .is_optional = true                                                    \
+    }
+
 /* A repeated field; the bounds of its elements follow those of the list. */
 #define LIST(n, k, count_low, count_high, low, high)                           \
     {                                                                          \

@@ -31,6 +31,7 @@ static const struct gpul_field_rule probe_start_fields[] = {
     NUMBER("deadline_ms", 1, UINT32_MAX),
     CHOICE("backend", 0),
     PATH("nccl_library"),
+    OPTIONAL_MESSAGE("sweep", sweep_rule),
 };
 SHARED_BODY(probe_start, gpul_check_probe_start);
 

@@ -109,8 +109,11 @@ static int check_value(const struct gpul_field_rule *rule,
         return check_bytes(rule, value, err);
     case GPUL_FIELD_MESSAGE: {
         const ProtobufCMessage *body = *(const ProtobufCMessage *const *)value;
-        return body == NULL ? gpul_fail(err, GPUL_EPROTO, "is missing")
-                            : gpul_body_check(rule->body, body, err);
+        if (body != NULL) {
+            return gpul_body_check(rule->body, body, err);
+        }
+        return rule->is_optional ? 0
+                                 : gpul_fail(err, GPUL_EPROTO, "is missing");
     }
     }
     return gpul_fail(err, GPUL_EPROTO, "has no rule");

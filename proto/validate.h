@@ -7,6 +7,7 @@
 #ifndef GPUL_PROTO_VALIDATE_H
 #define GPUL_PROTO_VALIDATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +24,7 @@ enum gpul_field_kind {
     GPUL_FIELD_LINES,      /* the same, GPUL_TEXT_LINES */
     GPUL_FIELD_CSTRING,    /* bytes that become a C string: no NUL */
     GPUL_FIELD_DATA,       /* any bytes, min <= bytes <= max */
-    GPUL_FIELD_MESSAGE,    /* present, and valid by `body` */
+    GPUL_FIELD_MESSAGE,    /* valid by `body`; there, unless is_optional */
 };
 
 struct gpul_field_rule {
@@ -34,6 +35,7 @@ struct gpul_field_rule {
     size_t count_min; /* of a repeated field; min and max are per element */
     size_t count_max; /* 0: the field is not repeated */
     const struct gpul_body_rule *body;
+    bool is_optional; /* MESSAGE: an older peer does not send it */
 };
 
 /* The rules of one message type. */

@@ -2,7 +2,10 @@
 #include "worker/measure.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
+
+#define BYTES_MAX (UINT64_C(1) << 30)
 
 /* Many tries where one costs microseconds, few where it costs a second, so
  * that no size takes much longer than another. */
@@ -56,6 +59,69 @@ void measure_plan_full(struct measure_plan *out)
             plan_add(out, step_of(odd_counts[odd++]));
         }
         plan_add(out, step_of(count));
+    }
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void plan_range(struct measure_plan *plan, uint64_t from, uint64_t to,
+                       uint32_t factor)
+{
+    plan->step_count = 0;
+    for (uint64_t bytes = from;; bytes *= factor) {
+        uint64_t count = bytes / sizeof(float);
+        plan_add(plan, step_of(count > 0 ? count : 1));
+        if (bytes > to / factor) {
+            return;
+        }
+    }
+}
+
+/* What was not asked for is taken from the level. */
+static void plan_sizes(struct measure_plan *plan, bool is_full,
+                       const Gpul__Sweep *sweep)
+{
+    const uint64_t first = 2 * sizeof(float);
+    const uint64_t last = (is_full ? UINT64_C(256) : UINT64_C(16)) << 20;
+    uint64_t from = sweep->bytes_min;
+    uint64_t to = sweep->bytes_max;
+    if (to == 0) {
+        to = from > last ? from : last;
+    }
+    to = smaller(to, BYTES_MAX);
+    from = smaller(from > 0 ? from : first, to);
+    uint32_t factor = sweep->factor > 1 ? sweep->factor : is_full ? 2 : 8;
+    plan_range(plan, from, to, factor);
+}
+
+void measure_plan_make(struct measure_plan *out, Gpul__SelfTest__Level level,
+                       const Gpul__Sweep *sweep)
+{
+    bool is_full = level == GPUL__SELF_TEST__LEVEL__FULL;
+    if (is_full) {
+        measure_plan_full(out);
+    } else {
+        measure_plan_quick(out);
+    }
+    if (sweep == NULL) {
+        return;
+    }
+    if (sweep->bytes_min > 0 || sweep->bytes_max > 0 || sweep->factor > 0) {
+        plan_sizes(out, is_full, sweep);
+    }
+    for (size_t i = 0; i < out->step_count; i++) {
+        struct measure_step *step = &out->steps[i];
+        if (sweep->iterations > 0) {
+            step->iterations =
+                (uint32_t)smaller(sweep->iterations, MEASURE_ITERATIONS_MAX);
+        }
+        if (sweep->warmup > 0) {
+            step->warmups =
+                (uint32_t)smaller(sweep->warmup - 1, MEASURE_ITERATIONS_MAX);
+        }
     }
 }
 

@@ -13,9 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpulaunch.pb-c.h"
+
 enum {
-    MEASURE_ITERATIONS_MAX = 64, /* timed ones, of one step */
-    MEASURE_STEPS_MAX = 64,      /* rows that one result may carry */
+    MEASURE_ITERATIONS_MAX = 1000, /* timed ones, of one step */
+    MEASURE_STEPS_MAX = 64,        /* rows that one result may carry */
 };
 
 /* One message size. */
@@ -34,6 +36,13 @@ struct measure_plan {
  * full:  8 B to 256 MiB, doubling, and odd counts between. */
 void measure_plan_quick(struct measure_plan *out);
 void measure_plan_full(struct measure_plan *out);
+
+/* The level's plan, changed by what the user asked for (NULL: nothing). With
+ * -b, -e or -f the sizes run from -b to -e, multiplied by -f, whole elements
+ * each; sizes over 1 GiB and iterations over the bound are cut. -c means
+ * nothing here: every iteration is checked. */
+void measure_plan_make(struct measure_plan *out, Gpul__SelfTest__Level level,
+                       const Gpul__Sweep *sweep);
 
 /* Elements of the largest step. */
 uint64_t measure_plan_count_max(const struct measure_plan *plan);

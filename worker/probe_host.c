@@ -80,7 +80,7 @@ static int meet(struct probe *p, const Gpul__ProbeStart *start,
 }
 
 /* Steps 4 and 5. */
-static int measure(struct probe *p, Gpul__SelfTest__Level level,
+static int measure(struct probe *p, const Gpul__ProbeStart *start,
                    const Gpul__ProbeConnect *connect, struct gpul_error *err)
 {
     uint64_t deadline_ms = gpul_clock_ms() + connect->deadline_ms;
@@ -90,11 +90,7 @@ static int measure(struct probe *p, Gpul__SelfTest__Level level,
         return status;
     }
     struct measure_plan plan;
-    if (level == GPUL__SELF_TEST__LEVEL__FULL) {
-        measure_plan_full(&plan);
-    } else {
-        measure_plan_quick(&plan);
-    }
+    measure_plan_make(&plan, start->level, start->sweep);
     p->phase = "coll";
     return sweep_run(&p->result, &p->link, &plan, deadline_ms, p->fault,
                      p->fault_arg, err);
@@ -161,7 +157,7 @@ int probe_host_serve(struct probe_channel *channel,
     ringlink_init(&p.link, &nowhere, channel->fd);
     int outcome = meet(&p, start, &connect, &why);
     if (outcome == 0) {
-        outcome = measure(&p, start->level, connect->probe_connect, &why);
+        outcome = measure(&p, start, connect->probe_connect, &why);
     }
     int status = tell_result(&p, outcome == 0 ? NULL : &why, err);
     gpul_message_release(connect);

@@ -66,6 +66,14 @@ expect_last_line 'busbw of all-reduce at .* is [0-9.]+ GB/s, below the 99999'
 expect_nothing_left
 forget_logs
 
+it "nccl-tests' sizes and counts hold on host memory too"
+launch --nodes 2 --backend host -b 1K -e 1M --stepfactor 32 --iters 2 \
+    --result "$scratch/host.json" -- true
+expect_status 0
+expect_json "$scratch/host.json" \
+    '[(row["bytes"], row["iterations"]) for row in r["self_test"]["rows"]] ==
+    [(1024, 2), (32768, 2), (1048576, 2)]'
+
 it "--nccl-lib must be a file, before anything is started"
 launch --backend nccl --nccl-lib "$scratch/none.so" -- true
 expect_status 125

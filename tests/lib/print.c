@@ -61,6 +61,10 @@ static void print_field(struct gpul_buf *out,
                         const ProtobufCFieldDescriptor *field,
                         const void *value, int indent)
 {
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE &&
+        *(const ProtobufCMessage *const *)value == NULL) {
+        return; /* one that an older peer did not send */
+    }
     gpul_buf_appendf(out, "%*s%s", indent, "", field->name);
     if (field->type != PROTOBUF_C_TYPE_MESSAGE) {
         gpul_buf_append_text(out, ": ");

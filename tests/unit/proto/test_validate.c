@@ -473,6 +473,13 @@ static void test_probe_start(void **state)
     m.node_rank = 4;
     assert_fault(&f, "node_rank 4 is not below 4");
     m.node_rank = 3;
+    assert_null(m.sweep); /* as from a coordinator that knows of none */
+    assert_fault(&f, NULL);
+    Gpul__Sweep sweep = GPUL__SWEEP__INIT;
+    sweep.busbw_min_gbps = -1;
+    m.sweep = &sweep;
+    assert_fault(&f, "sweep: busbw_min_gbps: is not a positive number");
+    m.sweep = NULL;
     m.level = GPUL__SELF_TEST__LEVEL__OFF;
     assert_fault(&f, "level: has no value 0");
 }

@@ -76,6 +76,64 @@ static void test_full(void **state)
     assert_int_equal(measure_plan_count_max(&plan), 64 << 20);
 }
 
+/* -b, -e and -f make the sizes; what was not asked for is the level's own,
+ * too much is cut. */
+static void test_sweep(void **state)
+{
+    (void)state;
+    static const struct {
+        Gpul__SelfTest__Level level;
+        uint64_t bytes_min, bytes_max;
+        uint32_t factor;
+        size_t steps;
+        uint64_t first, last; /* elements */
+    } cases[] = {
+        {GPUL__SELF_TEST__LEVEL__QUICK, 4, 4, 0, 1, 1, 1},
+        {GPUL__SELF_TEST__LEVEL__QUICK, 4, 7, 2, 1, 1, 1},
+        {GPUL__SELF_TEST__LEVEL__QUICK, 0, 4096, 0, 4, 2, 1024},
+        {GPUL__SELF_TEST__LEVEL__QUICK, 1 << 20, 0, 16, 2, 1 << 18, 1 << 22},
+        {GPUL__SELF_TEST__LEVEL__FULL, 0, 0, 4, 13, 2, 1 << 25},
+        {GPUL__SELF_TEST__LEVEL__FULL, 64, 1024, 0, 5, 16, 256},
+        {GPUL__SELF_TEST__LEVEL__FULL, UINT64_C(1) << 40, UINT64_C(1) << 40, 0,
+         1, 1 << 28, 1 << 28},
+        {GPUL__SELF_TEST__LEVEL__FULL, 4, UINT64_C(1) << 40, 2, 29, 1, 1 << 28},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct measure_plan plan;
+        Gpul__Sweep sweep = GPUL__SWEEP__INIT;
+        sweep.bytes_min = cases[i].bytes_min;
+        sweep.bytes_max = cases[i].bytes_max;
+        sweep.factor = cases[i].factor;
+        measure_plan_make(&plan, cases[i].level, &sweep);
+        assert_valid(&plan);
+        assert_int_equal(plan.step_count, cases[i].steps);
+        assert_int_equal(plan.steps[0].count, cases[i].first);
+        assert_int_equal(measure_plan_count_max(&plan), cases[i].last);
+    }
+}
+
+/* -n and -w change each step of the plan, within bounds. */
+static void test_sweep_counts(void **state)
+{
+    (void)state;
+    struct measure_plan plan, level;
+    Gpul__Sweep sweep = GPUL__SWEEP__INIT;
+    measure_plan_make(&plan, GPUL__SELF_TEST__LEVEL__QUICK, NULL);
+    measure_plan_quick(&level);
+    assert_memory_equal(plan.steps, level.steps,
+                        level.step_count * sizeof(level.steps[0]));
+    sweep.iterations = 7;
+    sweep.warmup = 1; /* none at all: it is one more than asked */
+    measure_plan_make(&plan, GPUL__SELF_TEST__LEVEL__QUICK, &sweep);
+    assert_int_equal(plan.step_count, level.step_count);
+    assert_int_equal(plan.steps[5].iterations, 7);
+    assert_int_equal(plan.steps[5].warmups, 0);
+    sweep.iterations = sweep.warmup = UINT32_MAX;
+    measure_plan_make(&plan, GPUL__SELF_TEST__LEVEL__QUICK, &sweep);
+    assert_int_equal(plan.steps[0].iterations, MEASURE_ITERATIONS_MAX);
+    assert_int_equal(plan.steps[0].warmups, MEASURE_ITERATIONS_MAX);
+}
+
 /* Two calls give the same plan: that is all the agreement ranks have. */
 static void test_plans_are_fixed(void **state)
 {
@@ -124,6 +182,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quick),
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_sweep_counts),
         cmocka_unit_test(test_plans_are_fixed),
         cmocka_unit_test(test_stats),
     };
