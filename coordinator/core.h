@@ -57,6 +57,10 @@ enum {
     /* An error that only tells of another probe's end waits so long for that
      * one's own. */
     REMOTE_HOLD_MS = 500,
+    /* A probe on host memory gives up so long before its phase does: whoever
+     * waited for a silent one has said so by then, and only that one is
+     * missing. It covers the agent's kill of a probe that hangs. */
+    PROBE_SLACK_MS = 4000,
     /* A stuck ncclCommAbort is left behind after this; the agent's SIGKILL
      * follows a second later. */
     ABORT_DEADLINE_MS = 10000,
@@ -229,8 +233,8 @@ void selftest_pass(struct rendezvous *r, const struct verdict_world *world);
 void selftest_fail(struct rendezvous *r, enum outcome_code code,
                    const struct node *node, const char *why);
 
-/* A result is not good: the job ends by it, after REMOTE_HOLD_MS if it only
- * tells of another probe's end. */
+/* A result is not good: the job ends by it, but only after a while if it
+ * tells of another probe's end or silence. */
 void selftest_blame(struct rendezvous *r, enum verdict_kind kind,
                     const struct node *node, const char *why, bool is_remote);
 

@@ -398,11 +398,11 @@ void ending_deadline(struct rendezvous *r)
         decide_late_on_gpus(r, r->job.run_deadline_ms);
         return;
     case PHASE_LISTENING:
-        decide_late(r, "finished phase init of the self-test",
+        decide_late(r, "started their probe of the self-test",
                     r->job.listen_deadline_ms);
         return;
     case PHASE_PROBING:
-        decide_late(r, "finished phase coll of the self-test",
+        decide_late(r, "finished the all-reduce of the self-test",
                     r->job.run_deadline_ms);
         return;
     case PHASE_REPORTING:

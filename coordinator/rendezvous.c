@@ -169,7 +169,11 @@ static void tick(struct rendezvous *r, bool is_late)
         tell_waiting(r);
     }
     bool is_due = r->phase_deadline_ms <= r->now_ms;
-    if (r->suspicion.is_held && (is_due || r->suspicion.due_ms <= r->now_ms)) {
+    bool is_ring = r->phase == PHASE_LISTENING || r->phase == PHASE_PROBING;
+    if (is_due && is_ring) {
+        ending_deadline(r); /* who is silent is the cause of all suspicion */
+    } else if (r->suspicion.is_held &&
+               (is_due || r->suspicion.due_ms <= r->now_ms)) {
         selftest_convict(r);
     } else if (is_due) {
         ending_deadline(r);

@@ -64,18 +64,33 @@ static uint64_t ring_token(const struct rendezvous *r)
     return z ^ (z >> 31);
 }
 
+/* What a probe is given of a phase that lasts `bound_ms`. */
+static uint32_t probe_bound_ms(uint32_t bound_ms)
+{
+    uint32_t half_ms = bound_ms / 2;
+    return bound_ms - (half_ms < PROBE_SLACK_MS ? half_ms : PROBE_SLACK_MS);
+}
+
+static char *neighbour_name(const struct rendezvous *r, uint32_t node_rank,
+                            uint32_t steps)
+{
+    uint32_t rank = (node_rank + steps) % r->roster.count;
+    return wire_text(r->roster.nodes[rank].name);
+}
+
 void selftest_send_starts(struct rendezvous *r, Gpul__SelfTest__Backend backend)
 {
     Gpul__ProbeStart start = GPUL__PROBE_START__INIT;
     start.level = r->job.self_test;
     start.node_count = r->roster.count;
     start.token = ring_token(r);
-    start.deadline_ms = r->job.listen_deadline_ms;
     start.backend = backend;
     if (backend == GPUL__SELF_TEST__BACKEND__BACKEND_NCCL) {
+        start.deadline_ms = r->job.listen_deadline_ms;
         start.nccl_library = r->job.nccl_library;
     } else {
         start.sweep = &r->job.sweep;
+        start.deadline_ms = probe_bound_ms(r->job.listen_deadline_ms);
     }
     Gpul__Frame frame = core_frame(r);
     frame.body_case = GPUL__FRAME__BODY_PROBE_START;
@@ -83,6 +98,8 @@ void selftest_send_starts(struct rendezvous *r, Gpul__SelfTest__Backend backend)
     for (uint32_t i = 0; i < r->roster.count; i++) {
         start.node_rank = i;
         start.address = r->roster.nodes[i].address;
+        start.left_name = neighbour_name(r, i, r->roster.count - 1);
+        start.right_name = neighbour_name(r, i, 1);
         core_send(r, &r->roster.nodes[i], &frame);
     }
 }
@@ -116,7 +133,7 @@ void selftest_begin_on_host(struct rendezvous *r, const char *why)
 static void connect_probes(struct rendezvous *r)
 {
     Gpul__ProbeConnect connect = GPUL__PROBE_CONNECT__INIT;
-    connect.deadline_ms = r->job.run_deadline_ms;
+    connect.deadline_ms = probe_bound_ms(r->job.run_deadline_ms);
     Gpul__Frame frame = core_frame(r);
     frame.body_case = GPUL__FRAME__BODY_PROBE_CONNECT;
     frame.probe_connect = &connect;
@@ -168,6 +185,14 @@ void selftest_listening(struct rendezvous *r, struct node *node,
     }
 }
 
+/* Every probe has spoken, so nobody is left to explain the first error. */
+static void convict_if_last(struct rendezvous *r, struct node *node)
+{
+    if (r->phase == PHASE_PROBING && core_answer(r, node)) {
+        selftest_convict(r);
+    }
+}
+
 void selftest_result(struct rendezvous *r, struct node *node,
                      const Gpul__ProbeResult *result)
 {
@@ -188,10 +213,13 @@ void selftest_result(struct rendezvous *r, struct node *node,
     enum verdict_kind kind = verdict_add(&r->verdict, &why, &from, result);
     if (kind != VERDICT_GOOD) {
         selftest_blame(r, kind, node, why.bytes, result->is_remote);
+        convict_if_last(r, node);
     } else if (is_early) {
         text_format(&why, "self-test: node %s has a result before it began",
                     node->name);
         selftest_fail(r, OUTCOME_CHECK_FAILED, node, why.bytes);
+    } else if (r->suspicion.is_held) {
+        convict_if_last(r, node);
     } else if (core_answer(r, node)) {
         const struct verdict_world world = {.ranks = r->roster.count,
                                             .nodes = r->roster.count};
@@ -229,6 +257,19 @@ void selftest_fail(struct rendezvous *r, enum outcome_code code,
     ending_begin(r, SIGTERM);
 }
 
+/* Probes on host memory that ran out of time wait with their errors for the
+ * end of the phase: until then an agent may have killed the one that hangs. */
+static uint64_t hold_until_ms(const struct rendezvous *r)
+{
+    bool is_ring = r->phase == PHASE_LISTENING || r->phase == PHASE_PROBING;
+    uint64_t soon_ms = r->now_ms + REMOTE_HOLD_MS;
+    uint32_t bound_ms = r->phase == PHASE_LISTENING ? r->job.listen_deadline_ms
+                                                    : r->job.run_deadline_ms;
+    uint64_t slack_ms = bound_ms - probe_bound_ms(bound_ms);
+    bool is_late = is_ring && r->now_ms + slack_ms >= r->phase_deadline_ms;
+    return is_late ? r->phase_deadline_ms : soon_ms;
+}
+
 void selftest_blame(struct rendezvous *r, enum verdict_kind kind,
                     const struct node *node, const char *why, bool is_remote)
 {
@@ -239,7 +280,7 @@ void selftest_blame(struct rendezvous *r, enum verdict_kind kind,
     } else if (!r->suspicion.is_held) {
         r->suspicion = (struct suspicion){
             .is_held = true,
-            .due_ms = r->now_ms + REMOTE_HOLD_MS,
+            .due_ms = hold_until_ms(r),
             .node = node,
         };
         text_format(&r->suspicion.why, "%s", why);

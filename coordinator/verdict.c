@@ -2,6 +2,7 @@
 #include "coordinator/verdict.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "common/bandwidth.h"
 
@@ -71,9 +72,9 @@ static enum verdict_kind error(struct text *why,
     verdict_name(&who, from);
     name_phase(why, from, result);
     if (!from->has_device) {
-        text_append(why, "%s failed in phase %s: %s", who.bytes,
-                    result->phase[0] != 0 ? result->phase : from->phase,
-                    result->error);
+        bool has_begun = strcmp(result->phase, "coll") == 0;
+        text_append(why, "%s failed %s the all-reduce: %s", who.bytes,
+                    has_begun ? "in" : "before", result->error);
         return VERDICT_ERROR;
     }
     text_append(why, "%s: %s", who.bytes, result->error);

@@ -32,6 +32,8 @@ static const struct gpul_field_rule probe_start_fields[] = {
     CHOICE("backend", 0),
     PATH("nccl_library"),
     OPTIONAL_MESSAGE("sweep", sweep_rule),
+    NODE_NAME("left_name", 0),
+    NODE_NAME("right_name", 0),
 };
 SHARED_BODY(probe_start, gpul_check_probe_start);
 

@@ -117,16 +117,6 @@ static bool may_send(const struct exchange *x)
            ringplan_needs(&x->plan, x->sending.slot) <= x->receiving.slot;
 }
 
-/* A neighbour that is gone is told apart: its own end is the cause. */
-static int transfer_failed(struct gpul_error *err, int errno_value,
-                           const char *name, const char *what)
-{
-    if (errno_value == ECONNRESET || errno_value == EPIPE) {
-        return gpul_fail(err, GPUL_ECLOSED, "%s: closed the connection", name);
-    }
-    return gpul_fail_errno(err, errno_value, "%s: %s", name, what);
-}
-
 /* Returns whether anything moved, or a failure. */
 static int send_some(struct exchange *x, struct gpul_error *err)
 {
@@ -142,7 +132,7 @@ static int send_some(struct exchange *x, struct gpul_error *err)
         return 0;
     }
     if (n < 0) {
-        return transfer_failed(err, errno, x->c->link->right_name, "send");
+        return ringlink_lost(x->c->link->right_name, "send", errno, err);
     }
     lane_advance(x, lane, (size_t)n);
     return 1;
@@ -181,10 +171,10 @@ static int receive_some(struct exchange *x, struct gpul_error *err)
         return 0;
     }
     if (n < 0) {
-        return transfer_failed(err, errno, x->c->link->left_name, "receive");
+        return ringlink_lost(x->c->link->left_name, "receive", errno, err);
     }
     if (n == 0) {
-        return transfer_failed(err, ECONNRESET, x->c->link->left_name, "");
+        return ringlink_lost(x->c->link->left_name, "receive", ECONNRESET, err);
     }
     if (is_reduced) {
         add_whole(x, lane->done_bytes, lane->done_bytes + (size_t)n);

@@ -2,6 +2,7 @@
 #include "worker/probe_host.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "common/clock.h"
@@ -11,6 +12,7 @@
 struct probe {
     struct probe_channel *channel;
     const char *phase; /* how far we got: "init" or "coll" */
+    bool has_dialled;
     struct ringlink link;
     struct sweep_result result;
     sweep_fault_fn fault;
@@ -60,6 +62,8 @@ static int meet(struct probe *p, const Gpul__ProbeStart *start,
         .node_count = start->node_count,
         .generation = p->channel->generation,
         .token = start->token,
+        .left_name = start->left_name,
+        .right_name = start->right_name,
     };
     ringlink_init(&p->link, &place, p->channel->fd);
     status = ringlink_listen(&p->link, start->address, &port, err);
@@ -84,6 +88,7 @@ static int measure(struct probe *p, const Gpul__ProbeStart *start,
                    const Gpul__ProbeConnect *connect, struct gpul_error *err)
 {
     uint64_t deadline_ms = gpul_clock_ms() + connect->deadline_ms;
+    p->has_dialled = true;
     int status = ringlink_connect(&p->link, connect->address,
                                   (uint16_t)connect->port, deadline_ms, err);
     if (status != 0) {
@@ -110,6 +115,14 @@ static Gpul__ProbeRow row_message(const struct sweep_row *row)
     return message;
 }
 
+/* Is the error about another probe, which can say better what happened? */
+static bool tells_of_another(const struct probe *p, int status)
+{
+    return status == GPUL_ETIMEOUT ||
+           (p->has_dialled &&
+            (status == GPUL_ECLOSED || status == GPUL_EPROTO));
+}
+
 /* Step 6; `why` is NULL after a sweep that came to its end. */
 static int tell_result(struct probe *p, struct gpul_error *why,
                        struct gpul_error *err)
@@ -133,7 +146,7 @@ static int tell_result(struct probe *p, struct gpul_error *why,
     result.first_wrong_bytes = p->result.first_wrong_bytes;
     if (why != NULL) {
         result.error = why->text;
-        result.is_remote = why->status == GPUL_ECLOSED;
+        result.is_remote = tells_of_another(p, why->status);
     }
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;

@@ -50,6 +50,35 @@ static uint32_t right_rank(const struct ringlink_place *place)
     return (place->rank + 1) % place->node_count;
 }
 
+/* `address` may be NULL; a side without a name goes by its rank. */
+static void name_neighbour(char text[RINGLINK_NAME_BYTES],
+                           const struct ringlink_place *place, const char *side,
+                           const char *address)
+{
+    bool is_left = side[0] == 'l';
+    const char *name = is_left ? place->left_name : place->right_name;
+    char who[RINGLINK_NAME_BYTES / 2];
+    if (name != NULL && name[0] != 0) {
+        snprintf(who, sizeof(who), "node %s", name);
+    } else {
+        snprintf(who, sizeof(who), "node rank %u",
+                 is_left ? left_rank(place) : right_rank(place));
+    }
+    snprintf(text, RINGLINK_NAME_BYTES, "%s neighbour (%s%s%.80s)", side, who,
+             address != NULL ? ", " : "", address != NULL ? address : "");
+}
+
+int ringlink_lost(const char *neighbour, const char *doing, int errno_value,
+                  struct gpul_error *err)
+{
+    if (errno_value == ECONNRESET || errno_value == EPIPE) {
+        return gpul_fail(err, GPUL_ECLOSED, "%s: closed the connection",
+                         neighbour);
+    }
+    return gpul_fail(err, GPUL_ECLOSED, "%s: %s: %s", neighbour, doing,
+                     strerror(errno_value));
+}
+
 /* ---- the proof ----------------------------------------------------------- */
 
 static void put_u32(uint8_t *to, uint32_t value)
@@ -172,10 +201,8 @@ void ringlink_init(struct ringlink *link, const struct ringlink_place *place,
         .left_fd = -1,
         .right_fd = -1,
     };
-    snprintf(link->left_name, sizeof(link->left_name),
-             "left neighbour (node rank %u)", left_rank(place));
-    snprintf(link->right_name, sizeof(link->right_name),
-             "right neighbour (node rank %u)", right_rank(place));
+    name_neighbour(link->left_name, place, "left", NULL);
+    name_neighbour(link->right_name, place, "right", NULL);
 }
 
 void ringlink_release(struct ringlink *link)
@@ -225,9 +252,7 @@ static int dial_start(struct joining *j, const char *address, uint16_t port,
     }
     char text[RINGLINK_NAME_BYTES];
     write_address(text, info->ai_addr, info->ai_addrlen);
-    snprintf(link->right_name, sizeof(link->right_name),
-             "right neighbour (node rank %u, %.100s)", right_rank(&link->place),
-             text);
+    name_neighbour(link->right_name, &link->place, "right", text);
     j->dial_fd = open_socket(info->ai_family);
     if (j->dial_fd < 0 ||
         (connect(j->dial_fd, info->ai_addr, info->ai_addrlen) != 0 &&
@@ -244,12 +269,11 @@ static int dial_connected(struct joining *j, struct gpul_error *err)
     socklen_t bytes = sizeof(failure);
     getsockopt(j->dial_fd, SOL_SOCKET, SO_ERROR, &failure, &bytes);
     if (failure != 0) {
-        return gpul_fail_errno(err, failure, "%s: connect",
-                               j->link->right_name);
+        return ringlink_lost(j->link->right_name, "connect", failure, err);
     }
     failure = hello_send(j->dial_fd, &j->link->place);
     if (failure != 0) {
-        return gpul_fail_errno(err, failure, "%s: send", j->link->right_name);
+        return ringlink_lost(j->link->right_name, "send", failure, err);
     }
     j->dial = DIAL_ANSWER;
     return 0;
@@ -264,7 +288,7 @@ static int dial_read(struct joining *j, struct gpul_error *err)
         return 0;
     }
     if (n < 0) {
-        return gpul_fail_errno(err, errno, "%s: receive", link->right_name);
+        return ringlink_lost(link->right_name, "receive", errno, err);
     }
     if (n == 0) {
         return gpul_fail(err, GPUL_ECLOSED,
@@ -358,9 +382,7 @@ static void caller_read(struct joining *j, size_t i)
     }
     char address[RINGLINK_NAME_BYTES];
     caller_name(address, caller->fd);
-    snprintf(link->left_name, sizeof(link->left_name),
-             "left neighbour (node rank %u, %.100s)", left_rank(&link->place),
-             address);
+    name_neighbour(link->left_name, &link->place, "left", address);
     link->left_fd = caller->fd;
     caller_remove(j, i);
     close_fd(&link->listen_fd);

@@ -30,15 +30,17 @@
 enum {
     RINGLINK_HELLO_BYTES = 28,
     RINGLINK_CALLERS_MAX = 16,
-    RINGLINK_NAME_BYTES = 160,
+    RINGLINK_NAME_BYTES = 400,
 };
 
-/* Who we are, the same for all but `rank`. */
+/* Who we are, and whose neighbour. */
 struct ringlink_place {
     uint32_t rank;
     uint32_t node_count; /* at least 2 */
     uint32_t generation;
     uint64_t token;
+    const char *left_name; /* borrowed; NULL or "": not known */
+    const char *right_name;
 };
 
 struct ringlink {
@@ -48,7 +50,7 @@ struct ringlink {
     int left_fd;   /* receives; -1 before */
     int right_fd;  /* sends; -1 before */
     char here[RINGLINK_NAME_BYTES]; /* address:port listened on */
-    /* "left neighbour (node rank 3, 10.0.0.3:40001)", for messages. */
+    /* "left neighbour (node c, 10.0.0.3:40001)", for messages. */
     char left_name[RINGLINK_NAME_BYTES];
     char right_name[RINGLINK_NAME_BYTES];
 };
@@ -64,9 +66,14 @@ int ringlink_listen(struct ringlink *link, const char *address, uint16_t *port,
                     struct gpul_error *err);
 
 /* Dial the right neighbour, let the left one in. `deadline_ms` is a reading
- * of gpul_clock_ms. Errors: GPUL_EINVAL, GPUL_ESYS, GPUL_EPROTO (what is
- * there is not the neighbour), GPUL_ETIMEOUT, GPUL_ECLOSED (the agent). */
+ * of gpul_clock_ms. Errors: GPUL_EINVAL, GPUL_ESYS (of ours), GPUL_EPROTO
+ * (what is there is not the neighbour), GPUL_ETIMEOUT, GPUL_ECLOSED (the
+ * neighbour, or the agent). */
 int ringlink_connect(struct ringlink *link, const char *address, uint16_t port,
                      uint64_t deadline_ms, struct gpul_error *err);
+
+/* A system call on the connection to this neighbour failed: GPUL_ECLOSED. */
+int ringlink_lost(const char *neighbour, const char *doing, int errno_value,
+                  struct gpul_error *err);
 
 #endif

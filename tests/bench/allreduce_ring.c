@@ -99,7 +99,12 @@ int main(int argc, char **argv)
     struct measure_plan plan;
     make_plan(&plan, count, iterations);
     for (uint32_t rank = 0; rank < n; rank++) {
-        struct ringlink_place place = {rank, n, 1, (uint64_t)getpid()};
+        struct ringlink_place place = {
+            .rank = rank,
+            .node_count = n,
+            .generation = 1,
+            .token = (uint64_t)getpid(),
+        };
         struct gpul_error err;
         ringlink_init(&links[rank], &place, -1);
         if (ringlink_listen(&links[rank], "127.0.0.1", &ports[rank], &err) !=

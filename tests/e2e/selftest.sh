@@ -37,6 +37,42 @@ expect_json "$scratch/three.json" 'all(
     abs(row["algbw_bytes_per_second"] * row["median_seconds"] / row["bytes"] - 1)
     < 0.01 for row in r["self_test"]["rows"])'
 
+# probe_of NODE: sets `probe`, once it dials its neighbour: it has a socket for
+# that beside the agent's and the one it listens on.
+probe_of()
+{
+    local agent
+
+    probe=
+    for agent in $(pids_of gpulaunch-worker); do
+        if tr '\0' ' ' <"/proc/$agent/cmdline" | grep -q " $1 "; then
+            probe=$(pgrep -P "$agent" || true)
+        fi
+    done
+    [ -n "$probe" ] && [ "$(find "/proc/$probe/fd" -lname 'socket:*' \
+        2>/dev/null | wc -l)" -ge 3 ]
+}
+
+it "a probe that hangs: its node is named, whoever waited for it is not"
+launch_behind --nodes 4 --self-test full --self-test-timeout 12s -- true
+within 30 "no probe came up on local-2" probe_of local-2
+kill -STOP "$probe"
+finish
+expect_status 20
+expect_last_line 'node local-2\b.*it did not end in time and was killed'
+expect_nothing_left
+
+it "a probe that is killed: its node is named, not its neighbours"
+for node in local-1 local-3; do
+    launch_behind --nodes 4 --self-test full -- true
+    within 30 "no probe came up on $node" probe_of "$node"
+    kill -KILL "$probe"
+    finish
+    expect_status 20
+    expect_last_line "node $node\\b.*it was ended by signal 9"
+    expect_nothing_left
+done
+
 it "one node has nobody to reduce with: skipped, not passed"
 launch --nodes 1 --result "$scratch/one.json" -- true
 expect_status 0

@@ -187,6 +187,8 @@ static Gpul__ProbeStart probe_start = {
     .address = address,
     .deadline_ms = 30000,
     .nccl_library = no_text,
+    .left_name = name,
+    .right_name = name,
 };
 static Gpul__ProbeListening probe_listening = {
     BASE(probe_listening),

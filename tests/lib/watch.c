@@ -108,6 +108,24 @@ static void hear_exit(struct cluster *c, const Gpul__Exit *fate)
     }
 }
 
+/* The probe on host memory has its result, good or of another's end. */
+static void hear_word(struct cluster *c, struct watch_node *node)
+{
+    struct watch *w = c->watch;
+    if (node->has_told) {
+        return;
+    }
+    node->has_told = true;
+    if (++w->told < c->job.node_count) {
+        return;
+    }
+    if (w->is_suspicious) {
+        watch_decide(w, 20);
+    } else {
+        watch_judge_speed(c, w->told);
+    }
+}
+
 static void hear_result(struct cluster *c, struct watch_node *node,
                         const Gpul__ProbeResult *result)
 {
@@ -116,15 +134,11 @@ static void hear_result(struct cluster *c, struct watch_node *node,
         watch_hear_gpu_result(c, result);
     } else if (result->wrong_elements > 0) {
         watch_decide(w, 21);
-    } else if (result->error[0] != 0 && result->is_remote) {
-        w->is_suspicious = true;
-    } else if (result->error[0] != 0) {
+    } else if (result->error[0] != 0 && !result->is_remote) {
         watch_decide(w, 20);
-    } else if (!node->has_passed) {
-        node->has_passed = true;
-        if (++w->passed == c->job.node_count) {
-            watch_judge_speed(c, w->passed);
-        }
+    } else {
+        w->is_suspicious |= result->error[0] != 0;
+        hear_word(c, node);
     }
 }
 

@@ -19,7 +19,7 @@ struct watch_node {
     uint64_t heard_ms;   /* when it last said something */
     uint64_t instance;   /* with which it was welcomed */
     bool is_ready;
-    bool has_passed;
+    bool has_told; /* its result on host memory */
     bool is_idle;
 };
 
@@ -61,7 +61,7 @@ struct watch {
     uint32_t assigned;  /* nodes with a place in this generation */
     uint32_t world_size;
     uint32_t ready;
-    uint32_t passed;
+    uint32_t told;
     uint32_t members;
     uint32_t deciders_left;
     bool is_launched;

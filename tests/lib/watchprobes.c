@@ -171,7 +171,7 @@ void watch_see_tested(struct cluster *c)
         WATCH_RULE(c, p->world_size > 0 && p->good_count == p->world_size,
                    "a launch before every rank passed the self-test");
     } else {
-        WATCH_RULE(c, c->job.node_count == 1 || w->passed == c->job.node_count,
+        WATCH_RULE(c, c->job.node_count == 1 || w->told == c->job.node_count,
                    "a launch before every node passed the self-test");
     }
 }

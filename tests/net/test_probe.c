@@ -136,6 +136,12 @@ static void send_start(struct child *child, uint32_t rank, uint32_t n,
     start.token = 42;
     start.address = text;
     start.deadline_ms = deadline_ms;
+    char left[32];
+    char right[32];
+    snprintf(left, sizeof(left), "local-%u", (rank + n - 1) % n);
+    snprintf(right, sizeof(right), "local-%u", (rank + 1) % n);
+    start.left_name = left;
+    start.right_name = right;
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_PROBE_START;
     frame.probe_start = &start;
@@ -254,10 +260,11 @@ static void test_wrong_element(void **state)
     }
 }
 
-static void assert_fails(struct child *child, const char *phase,
+static void assert_fails(struct child *child, const char *phase, bool is_remote,
                          const char *error)
 {
     Gpul__Frame *frame = child_receive(child, GPUL__FRAME__BODY_PROBE_RESULT);
+    assert_int_equal(frame->probe_result->is_remote, is_remote);
     assert_string_equal(frame->probe_result->phase, phase);
     assert_string_equal(frame->probe_result->error, error);
     gpul_message_release(frame);
@@ -274,9 +281,9 @@ static void test_no_connect(void **state)
     child_start(&child, NULL, NULL);
     send_start(&child, 2, 3, "127.0.0.1", 100);
     receive_listening(&child);
-    assert_fails(&child, "init",
-                 "waiting for the address of the right neighbour (node rank "
-                 "0): deadline reached");
+    assert_fails(&child, "init", true,
+                 "waiting for the address of the right neighbour (node "
+                 "local-0): deadline reached");
 }
 
 /* The left neighbour never dials: at the deadline the probe says so. */
@@ -289,10 +296,10 @@ static void test_neighbour_never_comes(void **state)
     send_connect(&children[0], children[1].port, 1000);
     send_connect(&children[1], children[2].port, PATIENCE_MS);
     snprintf(expected, sizeof(expected),
-             "left neighbour (node rank 2): did not dial 127.0.0.1:%u before "
+             "left neighbour (node local-2): did not dial 127.0.0.1:%u before "
              "the deadline; is TCP from it allowed?",
              children[0].port);
-    assert_fails(&children[0], "init", expected);
+    assert_fails(&children[0], "init", true, expected);
     for (uint32_t i = 1; i < 3; i++) {
         child_close(&children[i]);
         assert_exits_with(&children[i], 125);
@@ -306,10 +313,11 @@ static void test_bad_start(void **state)
     struct child child;
     child_start(&child, NULL, NULL);
     send_start(&child, 0, 1, "127.0.0.1", PATIENCE_MS);
-    assert_fails(&child, "init", "node rank 0 of 1 is no place in a ring");
+    assert_fails(&child, "init", false,
+                 "node rank 0 of 1 is no place in a ring");
     child_start(&child, NULL, NULL);
     send_start(&child, 0, 2, "192.0.2.1", PATIENCE_MS);
-    assert_fails(&child, "init",
+    assert_fails(&child, "init", false,
                  "cannot listen on 192.0.2.1: Cannot assign requested address");
 }
 
@@ -339,10 +347,10 @@ static void test_probe_dies(void **state)
             child_receive(&children[i], GPUL__FRAME__BODY_PROBE_RESULT);
         const Gpul__ProbeResult *result = frame->probe_result;
         const char *start = "all-reduce of 65536 bytes: ";
+        assert_true(result->is_remote);
         assert_string_equal(result->phase, "coll");
         assert_memory_equal(result->error, start, strlen(start));
-        assert_true(result->is_remote);
-        is_named |= strstr(result->error, "(node rank 1, 127") != NULL;
+        is_named |= strstr(result->error, "(node local-1, 127") != NULL;
         assert_int_equal(result->n_rows, 2); /* 8 B and 1 KiB were done */
         gpul_message_release(frame);
         assert_exits_with(&children[i], 0);

@@ -248,7 +248,7 @@ static void test_right_refuses(void **state)
     struct ringlab_place *place = &lab.places[0];
     int status = ringlink_connect(&place->link, "127.0.0.1", port,
                                   place->deadline_ms, &place->err);
-    assert_int_equal(status, GPUL_ESYS);
+    assert_int_equal(status, GPUL_ECLOSED);
     char expected[256];
     snprintf(expected, sizeof(expected),
              "right neighbour (node rank 1, 127.0.0.1:%u): connect: "

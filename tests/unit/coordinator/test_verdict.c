@@ -121,8 +121,8 @@ static void test_error(void **state)
     Gpul__ProbeResult a = result_of(1, 1, 1);
     a.error = wire_text("no route");
     assert_int_equal(add(&v, &why, "b", &a), VERDICT_ERROR);
-    assert_string_equal(why.bytes,
-                        "self-test: node b failed in phase init: no route");
+    assert_string_equal(
+        why.bytes, "self-test: node b failed before the all-reduce: no route");
 }
 
 /* On a device the rank, the device, the phase and NCCL's words are named. */
