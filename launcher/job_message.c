@@ -8,6 +8,7 @@
 
 #include "proto/limits.h"
 #include "proto/message.h"
+#include "proto/validate.h"
 
 enum {
     NAMES_BYTES = 64,
@@ -185,7 +186,12 @@ static int encode(struct gpul_buf *out, struct parts *p, struct gpul_error *err)
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_JOB;
     frame.job = &p->job;
-    int rc = gpul_message_encode(out, &frame, err);
+    /* What the coordinator would refuse must not be sent: it would end. */
+    int rc = gpul_body_check(gpul_body_rule(GPUL__FRAME__BODY_JOB),
+                             &p->job.base, err);
+    if (rc != 0)
+        return gpul_wrap(err, rc, "the job cannot be told");
+    rc = gpul_message_encode(out, &frame, err);
     if (rc == GPUL_ELIMIT)
         return gpul_fail(err, rc,
                          "the command and the -x values are longer than "

@@ -19,6 +19,10 @@ void json_put_text(json_t *object, const char *key, const char *text);
 void json_put_bytes(json_t *object, const char *key, const uint8_t *bytes,
                     size_t n);
 
+/* The same for the words of a list: <key>_hex has all words. */
+void json_put_words(json_t *object, const char *key, char *const *words,
+                    size_t count);
+
 /* Append the object and a newline. Returns 0, GPUL_ENOMEM, GPUL_ELIMIT. */
 int json_print(struct gpul_buf *out, const json_t *object);
 

@@ -10,8 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/limits.h"
+#include "proto/text.h"
+
 enum {
     DIRECTORY_MODE = 0700,
+    NAMES_BYTES = 128, /* /JOB/attempt-N/rank-R.err, and as much again */
     TEST_BYTES = 4096, /* a block: a full disk has room for less */
 };
 
@@ -79,21 +83,46 @@ static int try_file(const char *path, struct gpul_error *err)
     return rc;
 }
 
+/* It travels in messages and stands in lines for people, with the names of
+ * the job and its files behind it. */
+static int check_name(const char *path, struct gpul_error *err)
+{
+    if (!gpul_text_is_valid(path, GPUL_TEXT_LINE))
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s has bytes that are not UTF-8 or control "
+                         "characters; choose another directory",
+                         path);
+    if (strlen(path) + NAMES_BYTES > GPUL_PATH_BYTES_MAX)
+        return gpul_fail(err, GPUL_EINVAL,
+                         "a path of %zu bytes is too long for the names of "
+                         "log files; choose another directory",
+                         strlen(path));
+    return 0;
+}
+
+/* Can logs be written there? To its absolute path. */
 static int resolve(char **out, const char *path, struct gpul_error *err)
 {
-    *out = realpath(path, NULL);
-    return *out != NULL ? 0
-                        : gpul_fail_errno(err, errno, "cannot use %s", path);
+    int rc = check_directory(path, err);
+    if (rc == 0)
+        rc = try_file(path, err);
+    if (rc != 0)
+        return rc;
+    char *absolute = realpath(path, NULL);
+    if (absolute == NULL)
+        return gpul_fail_errno(err, errno, "cannot use %s", path);
+    rc = check_name(absolute, err);
+    if (rc == 0)
+        *out = absolute;
+    else
+        free(absolute);
+    return rc;
 }
 
 int logdir_open(char **out, const char *wanted, struct gpul_error *err)
 {
     *out = NULL;
     int rc = make_all(wanted, err);
-    if (rc == 0)
-        rc = check_directory(wanted, err);
-    if (rc == 0)
-        rc = try_file(wanted, err);
     return rc == 0 ? resolve(out, wanted, err) : rc;
 }
 
@@ -112,8 +141,6 @@ static int open_state(char **out, struct gpul_error *err)
     if (n >= (int)sizeof path)
         return gpul_fail(err, GPUL_EINVAL, "the path is too long");
     int rc = make_all(path, err);
-    if (rc == 0)
-        rc = check_directory(path, err);
     return rc == 0 ? resolve(out, path, err) : rc;
 }
 
@@ -136,8 +163,7 @@ static int open_temporary(char **out, struct gpul_error *err)
         st.st_uid != getuid() || (st.st_mode & 077) != 0)
         return gpul_fail(err, GPUL_EINVAL,
                          "%s is not a private directory of this user", path);
-    rc = check_directory(path, err);
-    return rc == 0 ? resolve(out, path, err) : rc;
+    return resolve(out, path, err);
 }
 
 int logdir_open_default(char **out, struct gpul_error *err)

@@ -9,7 +9,8 @@
 
 /* Create `wanted` (0700, parents too) and prove that a file can be written
  * there. On success *out is its absolute path, the caller's to free.
- * Errors: GPUL_EINVAL, GPUL_ESYS, GPUL_ENOMEM; the text names the path. */
+ * Errors: GPUL_EINVAL (also for a path that no message can carry), GPUL_ESYS,
+ * GPUL_ENOMEM; the text names the path. */
 int logdir_open(char **out, const char *wanted, struct gpul_error *err);
 
 /* The same for the default place: gpulaunch/logs in the state directory

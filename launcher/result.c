@@ -189,16 +189,6 @@ static void put_end(json_t *o, const Gpul__JobEnd *end)
     json_object_set_new(o, "restarts", json_integer(end->restarts));
 }
 
-static json_t *command_json(const struct plan *plan)
-{
-    json_t *words = json_array();
-    for (size_t i = 0; i < plan->command_count; i++) {
-        json_t *word = json_string(plan->command[i]);
-        json_array_append_new(words, word != NULL ? word : json_null());
-    }
-    return words;
-}
-
 int result_print(struct gpul_buf *out, const struct result *result)
 {
     const struct record *r = result->record;
@@ -218,7 +208,8 @@ int result_print(struct gpul_buf *out, const struct result *result)
     json_object_set_new(o, "world_size", json_integer(record_world_size(r)));
     json_object_set_new(o, "nodes", nodes_json(r));
     json_object_set_new(o, "self_test", self_test_json(result));
-    json_object_set_new(o, "command", command_json(result->plan));
+    json_put_words(o, "command", result->plan->command,
+                   result->plan->command_count);
     json_put_text(o, "log_dir", result->log_dir);
     json_object_set_new(o, "notices", lines_json(r->notices, r->notice_count));
     int rc = json_print(out, o);

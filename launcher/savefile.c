@@ -14,13 +14,17 @@
 #include "common/writeall.h"
 
 /* Something that exists and is no regular file, or /dev/stdout whatever it
- * stands for; directories are refused. */
+ * stands for; directories and links to nothing are refused. */
 static int is_special(bool *special, const char *path, struct gpul_error *err)
 {
     struct stat st;
     *special = false;
-    if (stat(path, &st) != 0)
+    if (stat(path, &st) != 0) {
+        if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+            return gpul_fail(err, GPUL_EINVAL,
+                             "%s is a link to nothing; name a file", path);
         return 0;
+    }
     if (S_ISDIR(st.st_mode))
         return gpul_fail(err, GPUL_EINVAL, "%s is a directory; name a file",
                          path);

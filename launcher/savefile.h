@@ -11,7 +11,8 @@
 #include "common/error.h"
 
 /* Could `path` be written now? Tries it beside the place and leaves nothing.
- * Errors: GPUL_EINVAL (a directory), GPUL_ESYS; the text names the path. */
+ * Errors: GPUL_EINVAL (a directory, a link to nothing), GPUL_ESYS; the text
+ * names the path. */
 int savefile_check(const char *path, struct gpul_error *err);
 
 /* Replace `path` by these bytes, synced to disk. Something that is no

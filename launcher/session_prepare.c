@@ -18,6 +18,7 @@
 #include "launcher/savefile.h"
 #include "launcher/session_internal.h"
 #include "proto/limits.h"
+#include "proto/text.h"
 
 /* 20261130-221500-3f9a2c41: sorts by time, unique by chance. */
 static int draw_job_id(char *id, struct gpul_error *err)
@@ -83,6 +84,11 @@ static int prepare_nccl(char *path, size_t n, const struct session *s,
                                : snprintf(path, n, "%s/%s", directory, asked);
     if (used >= (int)n)
         return gpul_fail(err, GPUL_EINVAL, "--nccl-lib: the path is too long");
+    if (!gpul_text_is_valid(path, GPUL_TEXT_LINE))
+        return gpul_fail(err, GPUL_EINVAL,
+                         "--nccl-lib: %s has bytes that are not UTF-8 or "
+                         "control characters; link it from another place",
+                         path);
     return 0;
 }
 
@@ -90,7 +96,9 @@ static int prepare_job(struct session *s, struct gpul_error *err)
 {
     char directory[PATH_MAX], nccl_library[GPUL_PATH_BYTES_MAX + 1];
     if (getcwd(directory, sizeof directory) == NULL)
-        return gpul_fail_errno(err, errno, "cannot tell the working directory");
+        return gpul_fail_errno(err, errno,
+                               "cannot tell the working directory; cd to one "
+                               "that exists");
     int rc = prepare_nccl(nccl_library, sizeof nccl_library, s, directory, err);
     if (rc != 0)
         return rc;

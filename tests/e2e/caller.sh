@@ -25,7 +25,7 @@ for action in block ignore; do
     run "$python" "$scratch/with_signals" $action CHLD "$bin/gpulaunch" \
         --local --nodes 2 --self-test off -- sh -c 'exit $((RANK * 3))'
     expect_status 3
-    expect_within_ms 5000
+    expect_within_ms 10000
     expect_lines "$err" 1
     forget_logs
     expect_nothing_left
@@ -182,5 +182,33 @@ expect_status 127
 expect_lines "$err" 1
 expect_lacks "$err" $'\e'
 forget_logs
+
+it "a log directory whose name no message can carry: refused, nothing started"
+launch --log-dir "$scratch/"$'l\377gs' -- touch "$scratch/witness"
+expect_status 125
+expect_lines "$err" 1
+expect_last_line '--log-dir: .*not UTF-8'
+[ ! -e "$scratch/witness" ] || fail "the command was started"
+
+it "a home of such a name: the logs go to the next place"
+mkdir "$scratch/"$'h\377me'
+run env -u XDG_STATE_HOME HOME="$scratch/"$'h\377me' "$bin/gpulaunch" \
+    --local --self-test off -- sh -c 'exit 3'
+expect_status 3
+expect_last_line "its log: $TMPDIR/gpulaunch-.*/rank-0\.err"
+rm -r "$TMPDIR"/gpulaunch-*
+
+it "a --result that is a link to nothing: refused"
+ln -s nowhere "$scratch/link"
+launch --result "$scratch/link" -- touch "$scratch/witness"
+expect_status 125
+expect_last_line 'link to nothing'
+[ ! -e "$scratch/witness" ] || fail "the command was started"
+
+it "--json shows a word that is not UTF-8, and its bytes"
+launch --json --self-test off -- true $'\377'
+expect_status 0
+expect_json "$out" 'r["command"] == ["true", "\ufffd"]
+    and r["command_hex"] == ["74727565", "ff"]'
 
 done_stories

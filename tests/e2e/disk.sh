@@ -26,6 +26,12 @@ expect_status 125
 expect_last_line 'No space left on device'
 [ ! -e "$scratch/witness" ] || fail "the command was started"
 
+it "the default place for logs on such a disk: the next place is taken"
+XDG_STATE_HOME=$scratch/small/state launch --nodes 1 --self-test off -- \
+    sh -c 'exit 3'
+expect_status 3
+expect_last_line "its log: $TMPDIR/gpulaunch-.*/rank-0\.err"
+
 it "a result for a disk that is full already: the same"
 launch --nodes 1 --result "$scratch/small/r.json" -- touch "$scratch/witness"
 expect_status 125

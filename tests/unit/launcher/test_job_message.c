@@ -234,12 +234,31 @@ static void test_too_long(void **state)
     free(argument);
 }
 
+/* What the coordinator would not take is refused here, with the field. */
+static void test_refused(void **state)
+{
+    (void)state;
+    struct plan plan = base_plan();
+    struct job_message message = base_message;
+    struct gpul_buf out;
+    struct gpul_error err = {0};
+    message.log_dir = "/logs\xff/job-1";
+    gpul_buf_init(&out, GPUL_JOB_BYTES_MAX);
+    assert_int_equal(job_message_encode(&out, &plan, &message, &err),
+                     GPUL_EPROTO);
+    assert_int_equal(strncmp(err.text, "the job cannot be told: log_dir", 31),
+                     0);
+    assert_int_equal(out.used, 0);
+    gpul_buf_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run),      cmocka_unit_test(test_looking),
         cmocka_unit_test(test_per_node), cmocka_unit_test(test_keeps_logs),
         cmocka_unit_test(test_too_long), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

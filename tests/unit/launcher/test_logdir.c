@@ -127,6 +127,64 @@ static void test_default(void **state)
     free(out);
 }
 
+/* A path that no message can carry is refused where it was asked for. */
+static void test_foreign(void **state)
+{
+    (void)state;
+    char *out = NULL;
+    char expected[PATH_MAX + 128];
+    static const char *const names[] = {"a\xff", "a\nb", "a\x1b"};
+    for (size_t i = 0; i < 3; i++) {
+        struct gpul_error err = {0};
+        assert_int_equal(logdir_open(&out, below(names[i]), &err), GPUL_EINVAL);
+        assert_null(out);
+        snprintf(expected, sizeof expected,
+                 "%s has bytes that are not UTF-8 or control characters; "
+                 "choose another directory",
+                 below(names[i]));
+        assert_string_equal(err.text, expected);
+        assert_int_equal(rmdir(below(names[i])), 0);
+    }
+}
+
+/* By default the next place is taken. */
+static void test_foreign_default(void **state)
+{
+    (void)state;
+    char *out = NULL;
+    char expected[PATH_MAX];
+    setenv("XDG_STATE_HOME", below("a\xff"), 1);
+    setenv("TMPDIR", folder, 1);
+    snprintf(expected, sizeof expected, "%s/gpulaunch-%lu", folder,
+             (unsigned long)getuid());
+    assert_int_equal(logdir_open_default(&out, NULL), 0);
+    assert_string_equal(out, expected);
+    free(out);
+    assert_int_equal(rmdir(below("a\xff/gpulaunch/logs")), 0);
+    assert_int_equal(rmdir(below("a\xff/gpulaunch")), 0);
+    assert_int_equal(rmdir(below("a\xff")), 0);
+}
+
+/* A path that leaves no room for the names of logs is refused. */
+static void test_long(void **state)
+{
+    (void)state;
+    char *out = NULL;
+    char path[PATH_MAX];
+    size_t depth = 0, used = strlen(folder);
+    struct gpul_error err = {0};
+    strcpy(path, folder);
+    for (; used < 4000; depth++, used += 101)
+        snprintf(path + used, sizeof path - used, "/%0100d", 1);
+    assert_int_equal(logdir_open(&out, path, &err), GPUL_EINVAL);
+    assert_null(out);
+    assert_non_null(strstr(err.text, "too long for the names of log files"));
+    for (; depth > 0; depth--) {
+        assert_int_equal(rmdir(path), 0);
+        *strrchr(path, '/') = '\0';
+    }
+}
+
 /* In a shared place a folder that others may enter is not trusted. */
 static void test_shared(void **state)
 {
@@ -157,6 +215,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unwritable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_default, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_foreign, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_foreign_default, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_long, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_shared, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

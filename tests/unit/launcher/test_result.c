@@ -247,6 +247,23 @@ static void test_foreign_bytes(void **state)
     json_decref(o);
 }
 
+/* The words of a command: exact ones alone, else all of them in hex too. */
+static void test_foreign_words(void **state)
+{
+    (void)state;
+    char plain[] = "a", foreign[] = "b\xff";
+    char *words[] = {plain, foreign};
+    json_t *o = json_object();
+    json_put_words(o, "one", words, 1);
+    json_put_words(o, "two", words, 2);
+    char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(text, "{\"one\":[\"a\"],"
+                              "\"two\":[\"a\",\"b\xef\xbf\xbd\"],"
+                              "\"two_hex\":[\"61\",\"62ff\"]}");
+    free(text);
+    json_decref(o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_generations),
         cmocka_unit_test(test_foreign_bytes),
+        cmocka_unit_test(test_foreign_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

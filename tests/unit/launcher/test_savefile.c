@@ -97,6 +97,23 @@ static void test_link(void **state)
     assert_true(S_ISLNK(st.st_mode));
 }
 
+/* A link to nothing is refused, before and after, and stays as it is. */
+static void test_dangling(void **state)
+{
+    (void)state;
+    struct gpul_error err = {0};
+    char expected[PATH_MAX + 64];
+    assert_int_equal(symlink("nowhere", beside("link")), 0);
+    snprintf(expected, sizeof expected, "%s is a link to nothing; name a file",
+             beside("link"));
+    assert_int_equal(savefile_check(beside("link"), &err), GPUL_EINVAL);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(savefile_write(beside("link"), "x", 1, NULL), GPUL_EINVAL);
+    struct stat st;
+    assert_int_equal(lstat(beside("link"), &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+}
+
 /* A check finds what a write would, and leaves no trace. */
 static void test_check(void **state)
 {
@@ -133,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_write, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_link, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_dangling, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_check, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_special, set_up, tear_down),
     };
