@@ -135,8 +135,7 @@ static void retry(struct rendezvous *r, const struct node *node,
 {
     struct text why;
     text_format(&why,
-                "a port that rank %u on node %s was given had been taken; "
-                "starting again with others",
+                "a port that rank %u on node %s was given had been taken",
                 fate->rank, node->name);
     r->has_retried = true;
     avoid_ports_of(r, node, fate->rank);

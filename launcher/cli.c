@@ -86,7 +86,7 @@ static int parse_topic(struct plan *plan, int argc, char *const argv[],
         plan->help_topic = PLAN_ENV;
     else
         return gpul_fail(err, GPUL_EINVAL,
-                         "help: no such topic '%s'; there are run and env",
+                         "help: no such topic \"%s\"; there are run and env",
                          argv[argc == 1 ? 0 : 1]);
     return 0;
 }
@@ -96,11 +96,11 @@ static int unknown_verb(const char *word, struct gpul_error *err)
     const char *near = gpul_nearest(word, verbs, VERB_COUNT);
     if (near != NULL)
         return gpul_fail(err, GPUL_EINVAL,
-                         "unknown verb '%s'; did you mean %s? (a command to "
+                         "unknown verb \"%s\"; did you mean %s? (a command to "
                          "run goes after --)",
                          word, near);
     return gpul_fail(err, GPUL_EINVAL,
-                     "unknown verb '%s'; there are run, env and help, and a "
+                     "unknown verb \"%s\"; there are run, env and help, and a "
                      "command to run goes after --",
                      word);
 }
@@ -163,7 +163,7 @@ static int parse_options(struct parse *p, int argc, char *const argv[],
         return rc;
     if (rest < argc && !has_separator)
         return gpul_fail(err, GPUL_EINVAL,
-                         "'%s' is not an option; put -- before the command: "
+                         "\"%s\" is not an option; put -- before the command: "
                          "gpulaunch [options] -- %s ...",
                          argv[rest], argv[rest]);
     p->plan->command = argv + rest;

@@ -154,8 +154,7 @@ static int check_rank(const struct plan *plan, struct gpul_error *err)
         return 0;
     }
     if (!plan->has_rank)
-        return gpul_fail(err, GPUL_EINVAL,
-                         "gpulaunch env: which rank? add --rank R");
+        return gpul_fail(err, GPUL_EINVAL, "env: of which rank? add --rank R");
     uint32_t world = plan_world_size(plan);
     if (world != 0 && plan->rank >= world)
         return gpul_fail(err, GPUL_EINVAL,

@@ -117,7 +117,11 @@ static int set_per_node(struct plan *plan, const char *value,
     plan->per_node = PLAN_PER_NODE_COUNT;
     int rc = gpul_parse_count(&plan->ranks_per_node, value, 1,
                               GPUL_RANKS_PER_NODE_MAX, err);
-    return rc == 0 ? 0 : gpul_wrap(err, rc, "%s (or gpu, auto)", spelling);
+    return rc == 0 ? 0
+                   : gpul_fail(err, rc,
+                               "%s: \"%.80s\" is neither gpu nor auto nor a "
+                               "whole number from 1 to %u",
+                               spelling, value, GPUL_RANKS_PER_NODE_MAX);
 }
 
 static int set_duration(uint32_t *out, const char *value, const char *spelling,

@@ -121,7 +121,8 @@ int envtext_explain(struct gpul_buf *out, Gpul__EnvEntry *const *entries,
         append_visible(out, &e->name);
         gpul_buf_append_text(out, "=");
         append_visible(out, &e->value);
-        if (e->rule[0] != '\0')
+        if (e->rule[0] != '\0' &&
+            strcmp(e->rule, envtext_action(e->action)) != 0)
             gpul_buf_appendf(out, "  # %s", e->rule);
         gpul_buf_append_text(out, "\n");
     }

@@ -414,7 +414,9 @@ static void add_ended(struct ranks *r, uint32_t local_rank, int status,
         char path[GPUL_PATH_BYTES_MAX + 1];
         output_touch_log(r->output, local_rank);
         ranklogs_path(r->logs, path, sizeof(path), rank, RANKLOG_ERR);
-        set_text(&e->log, path);
+        if (access(path, F_OK) == 0) {
+            set_text(&e->log, path);
+        }
     }
 }
 

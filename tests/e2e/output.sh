@@ -55,6 +55,13 @@ it "without --log-dir a job that went well leaves no log"
 launch --nodes 2 --self-test off -- echo word
 expect_nothing_left
 
+it "a log that could not be made is not named"
+launch --nodes 1 --self-test off --log-dir "$scratch/gone" -- \
+    sh -c "rmdir $scratch/gone; : >$scratch/gone; exit 3"
+expect_status 3
+expect_last_line 'exited with code 3'
+expect_lacks "$err" 'its log'
+
 it "a rank that reads stdin gets end-of-file, not the terminal"
 launch --nodes 2 --self-test off -- cat
 expect_status 0

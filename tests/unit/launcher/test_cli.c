@@ -90,8 +90,8 @@ static void test_refusals(void **state)
          "--nnodes 1:4: not yet: this version has no elastic jobs; give one "
          "number"},
         {"", "--local --per-node 0 -- true",
-         "--per-node (or gpu, auto): \"0\" is not a whole number from 1 to "
-         "4096"},
+         "--per-node: \"0\" is neither gpu nor auto nor a whole number from "
+         "1 to 4096"},
         {"", "--local --nodes 1000 --per-node 4096 -- true",
          "1000 nodes x 4096 per node make 4096000 ranks; at most 1048576 are "
          "possible"},
@@ -188,20 +188,21 @@ static void test_refusals(void **state)
          "30s, or --self-test off"},
         {"", "--local --rank 1 -- true",
          "--rank belongs to gpulaunch env; write gpulaunch env --rank 1 ..."},
-        {"", "env --local -- true", "gpulaunch env: which rank? add --rank R"},
+        {"", "env --local -- true", "env: of which rank? add --rank R"},
         {"", "env --local --nodes 2 --rank 2 -- true",
          "--rank 2: the job has 2 ranks, 0 to 1"},
         {"", "rum --local -- true",
-         "unknown verb 'rum'; did you mean run? (a command to run goes after "
+         "unknown verb \"rum\"; did you mean run? (a command to run goes after "
          "--)"},
         {"", "train.py",
-         "unknown verb 'train.py'; there are run, env and help, and a command "
+         "unknown verb \"train.py\"; there are run, env and help, and a "
+         "command "
          "to run goes after --"},
         {"", "--local python train.py",
-         "'python' is not an option; put -- before the command: gpulaunch "
+         "\"python\" is not an option; put -- before the command: gpulaunch "
          "[options] -- python ..."},
         {"", "help check",
-         "help: no such topic 'check'; there are run and env"},
+         "help: no such topic \"check\"; there are run and env"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct line l;

@@ -38,7 +38,7 @@ static void fill(struct list *l)
     l->entries[0] = entry("BASH_FUNC_f%%", "() { :; }",
                           GPUL__ENV_ENTRY__ACTION__INHERITED, "");
     l->entries[1] =
-        entry("HOME", "/root", GPUL__ENV_ENTRY__ACTION__INHERITED, "");
+        entry("HOME", "/root", GPUL__ENV_ENTRY__ACTION__INHERITED, "inherited");
     l->entries[2] = entry("OMP_NUM_THREADS", "4", GPUL__ENV_ENTRY__ACTION__KEPT,
                           "yours is kept");
     l->entries[3] = entry("PMI_RANK", "9", GPUL__ENV_ENTRY__ACTION__DROPPED,
