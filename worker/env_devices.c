@@ -57,6 +57,7 @@ static void share_by_node(struct env_plan *p)
                .rule = "this node's share of the host's devices",
                .value = join(p, n->devices + share * n->host_node_index, share),
                .strength = ENV_IDENTITY,
+               .is_per_node = true,
            });
 }
 

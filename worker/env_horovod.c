@@ -53,16 +53,16 @@ static void add_place(struct env_plan *p)
                   p->in->world.world_size);
     env_claim_each(p, "HOROVOD_LOCAL_RANK", "Horovod: rank on its node",
                    env_put_local_rank);
-    env_claim_u32(p, "HOROVOD_LOCAL_SIZE", "Horovod: ranks on this node",
-                  p->rank_count);
+    env_claim_node_u32(p, "HOROVOD_LOCAL_SIZE", "Horovod: ranks on this node",
+                       p->rank_count);
     env_claim_each(p, "HOROVOD_CROSS_RANK",
                    "Horovod: index among the nodes that have this local rank",
                    put_cross_rank);
     env_claim_each(p, "HOROVOD_CROSS_SIZE",
                    "Horovod: nodes that have this local rank", put_cross_size);
-    env_claim_value(p, "HOROVOD_HOSTNAME",
-                    "Horovod: equal on a node, different between nodes",
-                    p->in->node.node_name);
+    env_claim_node_value(p, "HOROVOD_HOSTNAME",
+                         "Horovod: equal on a node, different between nodes",
+                         p->in->node.node_name);
 }
 
 void env_horovod_add(struct env_plan *p)
@@ -81,8 +81,8 @@ void env_horovod_add(struct env_plan *p)
                   env_extra_port(p, ENV_PORT_HOROVOD));
     env_claim_absent(p, "HOROVOD_ELASTIC", "Horovod: the world is fixed");
     if (p->in->node.interface != NULL) {
-        env_claim_default(p, "HOROVOD_GLOO_IFACE",
-                          "Horovod: interface of the node's address",
-                          p->in->node.interface);
+        env_claim_node_default(p, "HOROVOD_GLOO_IFACE",
+                               "Horovod: interface of the node's address",
+                               p->in->node.interface);
     }
 }

@@ -26,10 +26,10 @@ void env_job_add(struct env_plan *p)
     env_claim_value(p, "GPULAUNCH_JOB_ID", "gpulaunch: the job", w->job_id);
     env_claim_u32(p, "GPULAUNCH_GENERATION",
                   "gpulaunch: rises at each start of the ranks", w->generation);
-    env_claim_u32(p, "GPULAUNCH_NODE_RANK", "gpulaunch: index of the node",
-                  n->node_rank);
-    env_claim_value(p, "GPULAUNCH_NODE_NAME", "gpulaunch: name of the node",
-                    n->node_name);
+    env_claim_node_u32(p, "GPULAUNCH_NODE_RANK", "gpulaunch: index of the node",
+                       n->node_rank);
+    env_claim_node_value(p, "GPULAUNCH_NODE_NAME",
+                         "gpulaunch: name of the node", n->node_name);
     env_claim(p, (struct env_claim){
                      .name = "GPULAUNCH_MARKER",
                      .rule = "gpulaunch: job, generation and rank, to find "

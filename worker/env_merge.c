@@ -50,6 +50,17 @@ static const char *differing(struct env_plan *p, const struct env_claim *c,
     return NULL;
 }
 
+/* What stands instead, in words that are the same on all nodes: equal lines
+ * of many nodes become one. */
+static const char *name_ours(struct env_plan *p, const struct env_claim *c,
+                             const char *ours)
+{
+    if (c->put != NULL) {
+        return "each rank's own";
+    }
+    return c->is_per_node ? "each node's own" : shorten(p, ours);
+}
+
 static void note_user(struct env_plan *p, const struct trio *t)
 {
     if (t->claim == NULL || t->claim->strength != ENV_IDENTITY) {
@@ -57,10 +68,8 @@ static void note_user(struct env_plan *p, const struct trio *t)
     }
     const char *ours = differing(p, t->claim, t->user->value);
     if (ours != NULL) {
-        env_plan_note(p, "%s=%s, given with -x, stands in place of %s%s",
-                      t->name, shorten(p, t->user->value),
-                      t->claim->put == NULL ? "" : "each rank's own, like ",
-                      shorten(p, ours));
+        env_plan_note(p, "%s=%s, given with -x, stands in place of %s", t->name,
+                      shorten(p, t->user->value), name_ours(p, t->claim, ours));
     }
 }
 
@@ -90,13 +99,13 @@ static struct env_slot slot_inherited(const struct trio *t,
 
 static struct env_slot slot_of_default(struct env_plan *p, const struct trio *t)
 {
-    if (!t->claim->is_quiet &&
+    if (!t->claim->is_quiet && !p->is_nested &&
         strcmp(t->claim->value, t->inherited->value) != 0) {
         env_plan_note(p,
                       "%s=%s is kept from your environment (gpulaunch's "
                       "default is %s)",
                       t->name, shorten(p, t->inherited->value),
-                      shorten(p, t->claim->value));
+                      name_ours(p, t->claim, t->claim->value));
     }
     const char *rule =
         env_plan_format(p, "your own; by default %s", t->claim->rule);
@@ -106,13 +115,12 @@ static struct env_slot slot_of_default(struct env_plan *p, const struct trio *t)
 static void note_replaced(struct env_plan *p, const struct trio *t,
                           const char *ours)
 {
-    if (t->claim->is_quiet) {
+    if (t->claim->is_quiet || p->is_nested) {
         return;
     }
-    env_plan_note(p, "%s=%s from your environment is replaced by %s%s", t->name,
+    env_plan_note(p, "%s=%s from your environment is replaced by %s", t->name,
                   shorten(p, t->inherited->value),
-                  t->claim->put == NULL ? "" : "each rank's own",
-                  t->claim->put == NULL ? shorten(p, ours) : "");
+                  name_ours(p, t->claim, ours));
 }
 
 static struct env_slot slot_of_claim(struct env_plan *p, const struct trio *t)
@@ -160,7 +168,7 @@ static bool settle(struct env_plan *p, const struct trio *t,
         return false;
     }
     if (t->claim != NULL) {
-        *is_notable = true;
+        *is_notable = !p->is_nested;
         *out = slot_inherited(t, ENV_DROPPED, t->claim->rule);
         return true;
     }
@@ -240,11 +248,27 @@ static void note_dropped(struct env_plan *p, const char *const *names,
     }
 }
 
+/* gpulaunch within a rank of gpulaunch finds all that the outer one has set:
+ * one line for the lot. */
+static void note_nested(struct env_plan *p)
+{
+    const char *job_id = env_plan_inherited(p, "GPULAUNCH_JOB_ID");
+    p->is_nested = job_id != NULL;
+    if (p->is_nested) {
+        env_plan_note(p,
+                      "within gpulaunch job %s: the place it gave (RANK, "
+                      "TF_CONFIG and the like) is replaced by this job's, its "
+                      "defaults (OMP_NUM_THREADS and the like) are kept",
+                      shorten(p, job_id));
+    }
+}
+
 void env_merge(struct env_plan *p)
 {
     if (p->status != 0) {
         return;
     }
+    note_nested(p);
     qsort(p->claims, p->claim_count, sizeof(*p->claims), compare_claims);
     size_t most = p->claim_count + p->inherited.count + p->user.count;
     p->slots = env_plan_alloc(p, most * sizeof(*p->slots));

@@ -128,6 +128,36 @@ void env_claim_default(struct env_plan *p, const char *name, const char *rule,
                  });
 }
 
+void env_claim_node_value(struct env_plan *p, const char *name,
+                          const char *rule, const char *value)
+{
+    env_claim(p, (struct env_claim){
+                     .name = name,
+                     .rule = rule,
+                     .value = value,
+                     .strength = ENV_IDENTITY,
+                     .is_per_node = true,
+                 });
+}
+
+void env_claim_node_u32(struct env_plan *p, const char *name, const char *rule,
+                        uint32_t value)
+{
+    env_claim_node_value(p, name, rule, env_plan_format(p, "%u", value));
+}
+
+void env_claim_node_default(struct env_plan *p, const char *name,
+                            const char *rule, const char *value)
+{
+    env_claim(p, (struct env_claim){
+                     .name = name,
+                     .rule = rule,
+                     .value = value,
+                     .strength = ENV_TUNING,
+                     .is_per_node = true,
+                 });
+}
+
 void env_claim_absent(struct env_plan *p, const char *name, const char *rule)
 {
     env_claim(p, (struct env_claim){

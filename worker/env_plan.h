@@ -42,6 +42,7 @@ struct env_claim {
     const char *value; /* the same for all ranks, or NULL: `put` */
     env_put_fn *put;
     size_t bytes_max; /* of what `put` writes */
+    bool is_per_node; /* other nodes have another value */
     bool is_quiet;    /* no notice: a rule has said all in one of its own */
 };
 
@@ -83,6 +84,7 @@ struct env_plan {
     uint32_t visible_count; /* devices that a rank sees; 0: none or unknown */
     const uint32_t *cross_counts; /* Horovod, by local rank: two each */
 
+    bool is_nested; /* within a rank of another job of gpulaunch */
     struct env_givens inherited;
     struct env_givens user;
     struct env_claim *claims;
@@ -125,6 +127,14 @@ void env_claim_u32(struct env_plan *p, const char *name, const char *rule,
                    uint32_t value);
 void env_claim_default(struct env_plan *p, const char *name, const char *rule,
                        const char *value);
+/* The same for what differs between nodes: the lines for the user must not,
+ * or there is one for each of them. */
+void env_claim_node_value(struct env_plan *p, const char *name,
+                          const char *rule, const char *value);
+void env_claim_node_u32(struct env_plan *p, const char *name, const char *rule,
+                        uint32_t value);
+void env_claim_node_default(struct env_plan *p, const char *name,
+                            const char *rule, const char *value);
 void env_claim_absent(struct env_plan *p, const char *name, const char *rule);
 /* A number that `put` writes. */
 void env_claim_each(struct env_plan *p, const char *name, const char *rule,

@@ -18,9 +18,10 @@ static void add_place(struct env_plan *p)
                   w->world_size);
     env_claim_each(p, "LOCAL_RANK", "PyTorch: rank on its node",
                    env_put_local_rank);
-    env_claim_u32(p, "LOCAL_WORLD_SIZE", "PyTorch: ranks on this node",
-                  p->rank_count);
-    env_claim_u32(p, "GROUP_RANK", "PyTorch: index of the node", node_rank);
+    env_claim_node_u32(p, "LOCAL_WORLD_SIZE", "PyTorch: ranks on this node",
+                       p->rank_count);
+    env_claim_node_u32(p, "GROUP_RANK", "PyTorch: index of the node",
+                       node_rank);
     env_claim_u32(p, "GROUP_WORLD_SIZE", "PyTorch: number of nodes",
                   w->node_count);
     env_claim_each(p, "ROLE_RANK", "PyTorch: one role, so as RANK",
@@ -28,7 +29,8 @@ static void add_place(struct env_plan *p)
     env_claim_u32(p, "ROLE_WORLD_SIZE", "PyTorch: one role, so as WORLD_SIZE",
                   w->world_size);
     env_claim_value(p, "ROLE_NAME", "PyTorch: the one role", "default");
-    env_claim_u32(p, "NODE_RANK", "Lightning: index of the node", node_rank);
+    env_claim_node_u32(p, "NODE_RANK", "Lightning: index of the node",
+                       node_rank);
 }
 
 static void add_elastic(struct env_plan *p)
@@ -57,8 +59,8 @@ void env_torch_add(struct env_plan *p)
     env_claim_default(p, "TORCH_NCCL_ASYNC_ERROR_HANDLING",
                       "PyTorch: a failed collective ends the process", "1");
     if (p->in->node.interface != NULL) {
-        env_claim_default(p, "GLOO_SOCKET_IFNAME",
-                          "PyTorch gloo: interface of the node's address",
-                          p->in->node.interface);
+        env_claim_node_default(p, "GLOO_SOCKET_IFNAME",
+                               "PyTorch gloo: interface of the node's address",
+                               p->in->node.interface);
     }
 }

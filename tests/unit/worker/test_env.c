@@ -236,7 +236,7 @@ static void test_default_precedence(void **state)
         {"16", NULL, ENV_KEPT, "16", own, ""},
         {"4", NULL, ENV_KEPT, "4", own,
          "OMP_NUM_THREADS=4 is kept from your environment (gpulaunch's "
-         "default is 16)\n"},
+         "default is each node's own)\n"},
         {"4", "5", ENV_KEPT, "5", "given with -x", ""},
         {NULL, "5", ENV_KEPT, "5", "given with -x", ""},
     };
@@ -303,7 +303,86 @@ static void test_each_rank(void **state)
     assert_string_equal(env_case_value(&c, "RANK"), "1");
     assert_string_equal(env_case_notices(&c),
                         "RANK=1, given with -x, stands in place of each rank's "
-                        "own, like 0\n");
+                        "own\n");
+    env_case_release(&c);
+    env_fixture_release(&f);
+}
+
+/* What differs between nodes is told in the same words on each: the front end
+ * prints equal lines once. */
+static void test_each_node(void **state)
+{
+    (void)state;
+    static const char *const inherited[] = {"GROUP_RANK=9",
+                                            "HOROVOD_HOSTNAME=x",
+                                            "HOROVOD_LOCAL_SIZE=9",
+                                            "LOCAL_WORLD_SIZE=9",
+                                            "GLOO_SOCKET_IFNAME=x",
+                                            "HOROVOD_GLOO_IFACE=x",
+                                            "OMP_NUM_THREADS=99",
+                                            "RANK=9",
+                                            NULL};
+    static const struct env_variable user[] = {{"NODE_RANK", "9"}};
+    static const char expected[] =
+        "GLOO_SOCKET_IFNAME=x is kept from your environment (gpulaunch's "
+        "default is each node's own)\n"
+        "GROUP_RANK=9 from your environment is replaced by each node's own\n"
+        "HOROVOD_GLOO_IFACE=x is kept from your environment (gpulaunch's "
+        "default is each node's own)\n"
+        "HOROVOD_HOSTNAME=x from your environment is replaced by each node's "
+        "own\n"
+        "HOROVOD_LOCAL_SIZE=9 from your environment is replaced by each "
+        "node's own\n"
+        "LOCAL_WORLD_SIZE=9 from your environment is replaced by each node's "
+        "own\n"
+        "NODE_RANK=9, given with -x, stands in place of each node's own\n"
+        "OMP_NUM_THREADS=99 is kept from your environment (gpulaunch's "
+        "default is each node's own)\n"
+        "RANK=9 from your environment is replaced by each rank's own\n";
+    struct env_fixture f;
+    env_fixture_init(&f, 3, 2);
+    f.in.inherited = inherited;
+    f.in.user = user;
+    f.in.user_count = 1;
+    f.in.node.interface = "eth0";
+    for (uint32_t node = 0; node < 3; node++) {
+        struct env_case c;
+        env_fixture_stand_on(&f, node);
+        env_case_init(&c, &f, 0);
+        assert_string_equal(env_case_notices(&c), expected);
+        env_case_release(&c);
+    }
+    env_fixture_release(&f);
+}
+
+/* gpulaunch within a rank of gpulaunch: what the outer one had set is one
+ * line; what another launcher left is still told. */
+static void test_nested(void **state)
+{
+    (void)state;
+    static const char *const inherited[] = {"GPULAUNCH_JOB_ID=outer",
+                                            "GPULAUNCH_NODE_RANK=7",
+                                            "RANK=7",
+                                            "WORLD_SIZE=9",
+                                            "OMP_NUM_THREADS=99",
+                                            "JAX_COORDINATOR_BIND_ADDRESS=::1",
+                                            "PMI_RANK=1",
+                                            NULL};
+    struct env_fixture f;
+    env_fixture_init(&f, 2, 1);
+    f.in.inherited = inherited;
+    env_fixture_stand_on(&f, 1);
+    struct env_case c;
+    env_case_init(&c, &f, 0);
+    assert_string_equal(
+        env_case_notices(&c),
+        "within gpulaunch job outer: the place it gave (RANK, TF_CONFIG and "
+        "the like) is replaced by this job's, its defaults (OMP_NUM_THREADS "
+        "and the like) are kept\n"
+        "not passed on to the ranks: PMI_RANK\n");
+    assert_string_equal(env_case_value(&c, "RANK"), "1");
+    assert_string_equal(env_case_value(&c, "OMP_NUM_THREADS"), "99");
+    assert_null(env_case_value(&c, "JAX_COORDINATOR_BIND_ADDRESS"));
     env_case_release(&c);
     env_fixture_release(&f);
 }
@@ -567,6 +646,8 @@ int main(void)
         cmocka_unit_test(test_default_precedence),
         cmocka_unit_test(test_leftover_precedence),
         cmocka_unit_test(test_each_rank),
+        cmocka_unit_test(test_each_node),
+        cmocka_unit_test(test_nested),
         cmocka_unit_test(test_repeats),
         cmocka_unit_test(test_notice_is_plain),
         cmocka_unit_test(test_refusals),

@@ -194,7 +194,7 @@ static void test_inherited_and_user(void **state)
     assert_string_equal(env_case_value(&c, "CUDA_VISIBLE_DEVICES"), "2,7");
     assert_string_equal(env_case_notices(&c),
                         "CUDA_VISIBLE_DEVICES=5,GPU-ab12,2,7 from your "
-                        "environment is replaced by 2,7\n");
+                        "environment is replaced by each node's own\n");
     env_case_release(&c);
 
     f.in.devices = ENV_DEVICES_NODE;
