@@ -371,17 +371,20 @@ static void pump(struct client *c)
 
 /* ---- signals ------------------------------------------------------------ */
 
+/* With the last probe the agent may leave, and the workload is gone then. */
 static void reap_children(struct client *c)
 {
     int status;
     pid_t pid;
     uint64_t now_ms = gpul_clock_ms();
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (!prober_reap(&c->prober, pid, status)) {
+    while (!c->has_left && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (!prober_reap(&c->prober, pid, status) && !c->has_left) {
             workload_reap(c->workload, pid, status, now_ms);
         }
     }
-    workload_settle(c->workload);
+    if (!c->has_left) {
+        workload_settle(c->workload);
+    }
     pump(c);
 }
 

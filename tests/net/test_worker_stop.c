@@ -179,6 +179,33 @@ static void test_coordinator_gone(void **state)
                                  "coordinator at 127.0.0.1:"));
 }
 
+/* The same in the self-test: with the end of its probe the worker leaves, and
+ * has no ranks to look after any more. */
+static void test_coordinator_gone_in_test(void **state)
+{
+    (void)state;
+    struct desk d;
+    char text[512], address[] = "127.0.0.1";
+    desk_open(&d);
+    desk_prepare(&d, 1, "true");
+    Gpul__ProbeStart start = GPUL__PROBE_START__INIT;
+    start.level = GPUL__SELF_TEST__LEVEL__QUICK;
+    start.node_count = 2;
+    start.address = address;
+    start.deadline_ms = 60000;
+    start.backend = GPUL__SELF_TEST__BACKEND__BACKEND_HOST;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_PROBE_START;
+    frame.probe_start = &start;
+    desk_send(&d, &frame);
+    gpul_message_release(desk_expect(&d, GPUL__FRAME__BODY_PROBE_LISTENING));
+    close(d.fd);
+    d.fd = -1;
+    desk_close(&d, 75, text);
+    assert_non_null(strstr(text, "gpulaunch-worker: node-0: lost the "
+                                 "coordinator at 127.0.0.1:"));
+}
+
 /* A coordinator that is there but silent is lost when the lease is over. */
 static void test_coordinator_silent(void **state)
 {
@@ -237,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_suspended),
         cmocka_unit_test(test_worker_killed),
         cmocka_unit_test(test_coordinator_gone),
+        cmocka_unit_test(test_coordinator_gone_in_test),
         cmocka_unit_test(test_coordinator_silent),
         cmocka_unit_test(test_worker_signaled),
         cmocka_unit_test(test_finish_at_once),
