@@ -197,3 +197,23 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
     rc = parse_options(&p, argc - consumed, argv + consumed, err);
     return rc != 0 ? rc : cli_rules_apply(plan, err);
 }
+
+const char *cli_nearest_variable(const char *name)
+{
+    static const char prefix[] = "GPULAUNCH_";
+    const size_t skipped = sizeof(prefix) - 1;
+    const char *candidates[OPTION_COUNT];
+    size_t count = 0, used = 0;
+    const struct gpul_option *table = option_table(&count);
+    if (strncmp(name, prefix, skipped) != 0)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].environment == NULL)
+            continue;
+        if (strcmp(table[i].environment, name) == 0)
+            return NULL;
+        candidates[used++] = table[i].environment + skipped;
+    }
+    const char *near = gpul_nearest(name + skipped, candidates, used);
+    return near != NULL ? near - skipped : NULL;
+}

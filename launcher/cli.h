@@ -28,4 +28,9 @@ int cli_help(struct gpul_buf *out, enum plan_verb topic);
 /* Append one line per setting: its value and where that came from. */
 int cli_explain(struct gpul_buf *out, const struct plan *plan);
 
+/* The option that a variable GPULAUNCH_<name> of the caller was probably
+ * meant for, as the name of its variable; NULL if it is one, or is like
+ * none. */
+const char *cli_nearest_variable(const char *name);
+
 #endif

@@ -15,7 +15,7 @@
 #include "launcher/session.h"
 #include "proto/text.h"
 
-enum { HELP_BYTES_MAX = 64 << 10 };
+enum { HELP_BYTES_MAX = 64 << 10, NAME_BYTES = 64 };
 
 static const char *look_up(void *arg, const char *name)
 {
@@ -78,6 +78,28 @@ static int run(const struct plan *plan)
     }
 }
 
+/* A flag that is misspelt is refused; a variable may be of another version.
+ * Within a job there are those that gpulaunch itself gave to its ranks. */
+static void note_misspelt_variables(void)
+{
+    if (getenv("GPULAUNCH_JOB_ID") != NULL)
+        return;
+    for (char **at = environ; *at != NULL; at++) {
+        char name[NAME_BYTES];
+        size_t n = strcspn(*at, "=");
+        if (n >= sizeof(name))
+            continue;
+        snprintf(name, sizeof(name), "%.*s", (int)n, *at);
+        const char *near = cli_nearest_variable(name);
+        if (near == NULL)
+            continue;
+        gpul_text_clean_line(name, sizeof(name) - 1);
+        dprintf(STDERR_FILENO,
+                "gpulaunch: note: %s is ignored; did you mean %s?\n", name,
+                near);
+    }
+}
+
 int main(int argc, char **argv)
 {
     ensure_standard_fds();
@@ -85,6 +107,9 @@ int main(int argc, char **argv)
     struct plan plan;
     struct gpul_error err = {0};
     int rc = cli_parse(&plan, argc - 1, argv + 1, look_up, NULL, &err);
+    if (rc == 0 && !plan.is_quiet &&
+        (plan.verb == PLAN_RUN || plan.verb == PLAN_ENV))
+        note_misspelt_variables();
     int code = rc == 0 ? run(&plan) : fail(&err);
     plan_release(&plan);
     return code;

@@ -32,6 +32,7 @@ struct session {
     char job_id[SESSION_JOB_ID_BYTES];
     char *log_root; /* owned; the job's logs are in <log_root>/<job_id> */
     char *log_dir;  /* owned */
+    bool is_log_root_new;
     struct gpul_buf job_frame;
 
     uv_loop_t loop;

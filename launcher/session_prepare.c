@@ -37,6 +37,8 @@ static int draw_job_id(char *id, struct gpul_error *err)
 
 static int prepare_logs(struct session *s, struct gpul_error *err)
 {
+    s->is_log_root_new =
+        s->plan->log_dir != NULL && access(s->plan->log_dir, F_OK) != 0;
     int rc = s->plan->log_dir != NULL
                  ? logdir_open(&s->log_root, s->plan->log_dir, err)
                  : logdir_open_default(&s->log_root, err);

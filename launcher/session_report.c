@@ -157,8 +157,7 @@ static void report_result(struct session *s, bool has_logs)
 static void report_unclean(struct session *s)
 {
     const Gpul__JobEnd *end = s->record.end;
-    if (reach_local_has_casualty(&s->reach) &&
-        reach_local_sweep(&s->reach))
+    if (reach_local_has_casualty(&s->reach) && reach_local_sweep(&s->reach))
         progress_note(&s->progress,
                       "killed the ranks that a lost worker had left");
     for (size_t i = 0; i < end->n_unclean; i++)
@@ -186,6 +185,8 @@ void session_report(struct session *s)
     ensure_end(s);
     console_live(s->console, NULL, 0);
     rmdir(s->log_dir); /* only if it is empty */
+    if (!is_run(s) && s->is_log_root_new)
+        rmdir(s->log_root); /* a question leaves nothing */
     bool has_logs = access(s->log_dir, F_OK) == 0;
     if (!is_run(s) && session_exit_code(s) == 0)
         report_environments(s);

@@ -62,6 +62,11 @@ expect_status 0
 expect_has "$out" 'local-1'
 expect_nothing_left
 
+it "a dry run leaves no --log-dir behind that was not there"
+launch --dry-run --log-dir "$scratch/new" -- true
+expect_status 0
+[ ! -e "$scratch/new" ] || fail "the directory is left"
+
 it "--dry-run --json is one object"
 launch --nodes 2 --dry-run --json -- touch "$scratch/witness"
 expect_status 0

@@ -72,4 +72,12 @@ run env GPULAUNCH_NODES=3 "$bin/gpulaunch" --local -q --self-test off \
 expect_status 0
 expect_out 1
 
+it "a variable whose name is a slip of the pen: a line says what was meant"
+run env GPULAUNCH_NODEZ=3 "$bin/gpulaunch" --local --self-test off -- \
+    sh -c 'echo $WORLD_SIZE'
+expect_status 0
+expect_out 1
+expect_lines "$err" 1
+expect_has "$err" 'GPULAUNCH_NODEZ is ignored; did you mean GPULAUNCH_NODES'
+
 done_stories

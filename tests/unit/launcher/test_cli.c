@@ -499,6 +499,27 @@ static void test_explain(void **state)
     plan_release(&l.plan);
 }
 
+/* A variable that is like one of ours names it; ours and others do not. */
+static void test_nearest_variable(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"GPULAUNCH_NODEZ", "GPULAUNCH_NODES"},
+        {"GPULAUNCH_SELFTEST", "GPULAUNCH_SELF_TEST"},
+        {"GPULAUNCH_NODES", NULL},
+        {"GPULAUNCH_FLEET", NULL},
+        {"GPULAUNCH_", NULL},
+        {"NODEZ", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *near = cli_nearest_variable(cases[i][0]);
+        if (cases[i][1] == NULL)
+            assert_null(near);
+        else
+            assert_string_equal(near, cases[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_nodes_from_roles),
         cmocka_unit_test(test_information),
+        cmocka_unit_test(test_nearest_variable),
         cmocka_unit_test(test_explain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
