@@ -20,9 +20,9 @@
 /* Messages of a few numbers and a literal. */
 #define GPUL_SMALL_BYTES_MAX 512u
 /* Messages that carry one sentence, a few names or both. */
+#define GPUL_NOTE_BYTES_MAX (2u << 10)
 /* 64 devices, each with all its findings in full. */
 #define GPUL_PROBE_FACTS_BYTES_MAX (256u << 10)
-#define GPUL_NOTE_BYTES_MAX (2u << 10)
 /* What a probe is started with: numbers and the paths of two files. */
 #define GPUL_PROBE_BEGIN_BYTES_MAX (16u << 10)
 /* One page of members, each with its names, stays below this. */
