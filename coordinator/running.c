@@ -134,8 +134,7 @@ static void retry(struct rendezvous *r, const struct node *node,
                   const Gpul__Exit *fate)
 {
     struct text why;
-    text_format(&why,
-                "a port that rank %u on node %s was given had been taken",
+    text_format(&why, "a port that rank %u on node %s was given had been taken",
                 fate->rank, node->name);
     r->has_retried = true;
     avoid_ports_of(r, node, fate->rank);
