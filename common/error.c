@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,6 +38,12 @@ int gpul_fail(struct gpul_error *err, int status, const char *format, ...)
     return status;
 }
 
+/* What the user can do, where the system's words do not lead there. */
+static const char *advice(int errno_value)
+{
+    return errno_value == EMFILE ? "; raise ulimit -n" : "";
+}
+
 int gpul_fail_errno(struct gpul_error *err, int errno_value, const char *format,
                     ...)
 {
@@ -46,8 +53,8 @@ int gpul_fail_errno(struct gpul_error *err, int errno_value, const char *format,
         set_text(err, GPUL_ESYS, format, args);
         va_end(args);
         size_t used = strlen(err->text);
-        snprintf(err->text + used, sizeof(err->text) - used, ": %s",
-                 strerror(errno_value));
+        snprintf(err->text + used, sizeof(err->text) - used, ": %s%s",
+                 strerror(errno_value), advice(errno_value));
     }
     return GPUL_ESYS;
 }

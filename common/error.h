@@ -46,7 +46,8 @@ const char *gpul_status_text(int status);
 int gpul_fail(struct gpul_error *err, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* gpul_fail with GPUL_ESYS and ": <text of the errno value>" appended. */
+/* gpul_fail with GPUL_ESYS and ": <text of the errno value>" appended, and
+ * what to do where that is known. */
 int gpul_fail_errno(struct gpul_error *err, int errno_value, const char *format,
                     ...) __attribute__((format(printf, 3, 4)));
 

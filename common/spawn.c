@@ -31,6 +31,9 @@
 /* Nothing in the child calls deep, and no signal handler can run there. */
 enum { CHILD_STACK_BYTES = 16384, FDS_MAX = 16, SHEBANG_BYTES = 256 };
 
+/* execve(2): of one string, and of all whatever the stack may grow to. */
+enum { STRING_BYTES_MAX = 128 << 10, STRINGS_BYTES_MAX = 6 << 20 };
+
 /* The child shares the memory of a thread that knows nothing of it: no
  * instrumentation may run there. */
 #define IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
@@ -192,6 +195,39 @@ static void read_interpreter(char *out, const char *path)
     snprintf(out, SHEBANG_BYTES, "%.*s", (int)strcspn(start, " \t\r\n"), start);
 }
 
+/* Which of execve's two limits it was: of one string, or of all together. */
+static int explain_size(const struct gpul_spawn *spec, struct gpul_error *err)
+{
+    char *const *const lists[] = {spec->arguments, spec->environment};
+    const char *longest = "";
+    size_t longest_bytes = 0;
+    size_t bytes = 0;
+    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++) {
+        for (char *const *s = lists[l]; *s != NULL; s++) {
+            size_t n = strlen(*s) + 1;
+            bytes += n + sizeof(*s);
+            longest = n > longest_bytes ? *s : longest;
+            longest_bytes = n > longest_bytes ? n : longest_bytes;
+        }
+    }
+    if (longest_bytes > STRING_BYTES_MAX) {
+        return gpul_fail(err, GPUL_ESYS,
+                         "cannot execute %s: the string \"%.40s...\" of its "
+                         "arguments and environment has %zu bytes, and Linux "
+                         "allows %d; shorten it",
+                         spec->path, longest, longest_bytes, STRING_BYTES_MAX);
+    }
+    long allowed_bytes = sysconf(_SC_ARG_MAX);
+    if (allowed_bytes < 0 || allowed_bytes > STRINGS_BYTES_MAX) {
+        allowed_bytes = STRINGS_BYTES_MAX;
+    }
+    return gpul_fail(err, GPUL_ESYS,
+                     "cannot execute %s: its arguments and environment take "
+                     "%zu bytes, and Linux allows %ld; shorten them, or raise "
+                     "ulimit -s",
+                     spec->path, bytes, allowed_bytes);
+}
+
 /* ENOENT of a file that is there, and ENOEXEC, puzzle everybody: say more. */
 static int explain_exec(const struct gpul_spawn *spec, int exec_errno,
                         struct gpul_error *err)
@@ -210,6 +246,9 @@ static int explain_exec(const struct gpul_spawn *spec, int exec_errno,
                          "cannot execute %s: neither a program for this "
                          "machine nor a script with a #! line",
                          path);
+    }
+    if (exec_errno == E2BIG) {
+        return explain_size(spec, err);
     }
     return gpul_fail_errno(err, exec_errno, "cannot execute %s", path);
 }

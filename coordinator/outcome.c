@@ -39,8 +39,18 @@ bool exit_is_failure(const Gpul__Exit *fate)
     return fate->code != 0 || fate->signal != 0 || fate->exec_errno != 0;
 }
 
+/* The node was short of something; nothing is known of the command. */
+static bool is_shortage(const Gpul__Exit *fate)
+{
+    return fate->exec_errno == EMFILE || fate->exec_errno == ENFILE ||
+           fate->exec_errno == EAGAIN || fate->exec_errno == ENOMEM;
+}
+
 uint32_t exit_code(const Gpul__Exit *fate)
 {
+    if (is_shortage(fate)) {
+        return OUTCOME_INTERNAL;
+    }
     if (fate->exec_errno != 0) {
         return fate->exec_errno == ENOENT ? OUTCOME_NOT_FOUND
                                           : OUTCOME_NOT_EXECUTABLE;
@@ -82,7 +92,7 @@ static const char *describe(struct text *cause, const Gpul__Exit *fate)
 {
     if (fate->exec_errno != 0) {
         text_format(cause, "could not start: %s", fate->text);
-        return "exec_failed";
+        return is_shortage(fate) ? "internal" : "exec_failed";
     }
     if (fate->signal != 0) {
         text_format(cause, "was ended by signal %u%s", fate->signal,

@@ -225,24 +225,28 @@ static bool write_tf_config(struct ranks *r, const struct env *env)
     return rc == 0;
 }
 
-/* A pipe whose reading end does not block. */
-static int make_pipe(int ends[2], struct gpul_error *err)
+/* A pipe whose reading end does not block. Returns 0 or an errno value. */
+static int make_pipe(int ends[2])
 {
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        return gpul_fail_errno(err, errno, "pipe for a rank");
+        return errno;
     }
     fcntl(ends[0], F_SETFL, O_RDONLY | O_NONBLOCK);
     return 0;
 }
 
-static int make_pipes(int pipes[RANKLOG_STREAMS][2], struct gpul_error *err)
+static int make_pipes(int pipes[RANKLOG_STREAMS][2])
 {
-    int rc = make_pipe(pipes[RANKLOG_OUT], err);
-    if (rc == 0 && (rc = make_pipe(pipes[RANKLOG_ERR], err)) != 0) {
+    int failure = make_pipe(pipes[RANKLOG_OUT]);
+    if (failure != 0) {
+        return failure;
+    }
+    failure = make_pipe(pipes[RANKLOG_ERR]);
+    if (failure != 0) {
         close(pipes[RANKLOG_OUT][0]);
         close(pipes[RANKLOG_OUT][1]);
     }
-    return rc;
+    return failure;
 }
 
 static int spawn(struct ranks *r, struct rank *rank, const struct env *env,
@@ -278,8 +282,10 @@ static void start_process(struct ranks *r, uint32_t local_rank,
     struct gpul_error err;
     struct rank *rank = &r->list[local_rank];
     int pipes[RANKLOG_STREAMS][2];
-    if (make_pipes(pipes, &err) != 0) {
-        refuse(r, EMFILE, err.text);
+    int failure = make_pipes(pipes);
+    if (failure != 0) {
+        gpul_fail_errno(&err, failure, "pipe for a rank");
+        refuse(r, failure, err.text);
         return;
     }
     int rc = spawn(r, rank, env, pipes, &err);

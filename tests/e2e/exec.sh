@@ -46,4 +46,14 @@ printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\064\022\1\0\0\0%s' \
 chmod +x "$scratch/foreign"
 cannot_run 126 'foreign: neither a program for this machine nor a script' "$scratch/foreign"
 
+it "no descriptors for the pipes of all ranks: 125, and what to raise"
+(
+    ulimit -n 64
+    launch --per-node 100 --self-test off -- true
+    expect_status 125
+    expect_last_line 'pipe for a rank: Too many open files; raise ulimit -n'
+)
+forget_logs
+expect_nothing_left
+
 done_stories

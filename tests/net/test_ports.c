@@ -256,7 +256,8 @@ static void test_no_descriptors(void **state)
     int rc = ports_lease(&lease, &request, &err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(rc, GPUL_ESYS);
-    assert_string_equal(err.text, "cannot lease ports: Too many open files");
+    assert_string_equal(
+        err.text, "cannot lease ports: Too many open files; raise ulimit -n");
     assert_int_equal(dup(0), lowest);
     close(lowest);
 }

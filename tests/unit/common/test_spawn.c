@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -186,6 +187,50 @@ static void test_exec_errors(void **state)
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
         assert_int_equal(errno, ECHILD);
     }
+}
+
+static void assert_too_big(char *const *environment, const char *expected)
+{
+    char path[] = "/bin/true";
+    char *arguments[] = {path, NULL};
+    const struct gpul_spawn spec = {
+        .path = path, .arguments = arguments, .environment = environment};
+    struct gpul_error err;
+    pid_t pid;
+    int exec_errno;
+    assert_int_equal(gpul_spawn(&pid, &exec_errno, &spec, &err), GPUL_ESYS);
+    assert_int_equal(exec_errno, E2BIG);
+    assert_string_equal(err.text, expected);
+}
+
+/* Too much to pass on: the message says which limit it was, and the sizes. */
+static void test_too_big(void **state)
+{
+    (void)state;
+    enum { BYTES = 200000 };
+    char *large = malloc(BYTES);
+    char *environment[] = {large, large, large, NULL};
+    struct rlimit before;
+    assert_non_null(large);
+    memset(large, 'x', BYTES);
+    memcpy(large, "BIG=", 4);
+    large[BYTES - 1] = 0;
+    assert_too_big(environment,
+                   "cannot execute /bin/true: the string \"BIG="
+                   "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...\" of its arguments "
+                   "and environment has 200000 bytes, and Linux allows 131072; "
+                   "shorten it");
+
+    assert_int_equal(getrlimit(RLIMIT_STACK, &before), 0);
+    struct rlimit small = {1 << 20, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_STACK, &small), 0);
+    large[100000 - 1] = 0;
+    assert_too_big(environment,
+                   "cannot execute /bin/true: its arguments and environment "
+                   "take 300042 bytes, and Linux allows 262144; shorten them, "
+                   "or raise ulimit -s");
+    assert_int_equal(setrlimit(RLIMIT_STACK, &before), 0);
+    free(large);
 }
 
 /* A working directory that is not there is named instead of the command. */
@@ -459,6 +504,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exec_errors),
+        cmocka_unit_test(test_too_big),
         cmocka_unit_test(test_bad_directory),
         cmocka_unit_test(test_bad_descriptor),
         cmocka_unit_test(test_only_listed_descriptors),
