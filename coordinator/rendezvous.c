@@ -162,20 +162,31 @@ static void tell_waiting(struct rendezvous *r)
     core_tell_event(r, &event);
 }
 
+/* Before the bound of the phase is; but on host memory who is silent at that
+ * bound is the cause of all suspicion. */
+static void judge_suspicion(struct rendezvous *r)
+{
+    bool is_over = r->phase_deadline_ms <= r->now_ms;
+    bool is_ring = r->phase == PHASE_LISTENING || r->phase == PHASE_PROBING;
+    if (!r->suspicion.is_held ||
+        (!is_over && r->suspicion.due_ms > r->now_ms)) {
+        return;
+    }
+    if (is_over && is_ring) {
+        r->suspicion.is_held = false;
+    } else {
+        selftest_convict(r);
+    }
+}
+
 static void tick(struct rendezvous *r, bool is_late)
 {
     peers_tick(r, is_late);
     if (r->phase_half_ms <= r->now_ms) {
         tell_waiting(r);
     }
-    bool is_due = r->phase_deadline_ms <= r->now_ms;
-    bool is_ring = r->phase == PHASE_LISTENING || r->phase == PHASE_PROBING;
-    if (is_due && is_ring) {
-        ending_deadline(r); /* who is silent is the cause of all suspicion */
-    } else if (r->suspicion.is_held &&
-               (is_due || r->suspicion.due_ms <= r->now_ms)) {
-        selftest_convict(r);
-    } else if (is_due) {
+    judge_suspicion(r);
+    if (r->phase_deadline_ms <= r->now_ms) {
         ending_deadline(r);
     }
     if (r->job_deadline_ms <= r->now_ms) {

@@ -14,6 +14,7 @@
 #include "coordinator/rendezvous.h"
 #include "coordinator/text.h"
 #include "proto/limits.h"
+#include "tests/fuzz/fuzz_probes.h"
 #include "tests/lib/fuzz.h"
 #include "tests/lib/memory.h"
 
@@ -133,6 +134,9 @@ static void send_job(struct world *w, uint8_t choice)
     Gpul__Environment environment = GPUL__ENVIRONMENT__INIT;
     Gpul__Job job = GPUL__JOB__INIT;
     self_test.level = choice & 1u;
+    self_test.backend = (choice & 128u) != 0
+                            ? GPUL__SELF_TEST__BACKEND__BACKEND_NCCL
+                            : GPUL__SELF_TEST__BACKEND__BACKEND_AUTO;
     self_test.listen_deadline_ms = 1000;
     self_test.run_deadline_ms = 1000;
     self_test.sweep = &sweep;
@@ -229,7 +233,9 @@ static void say_result(struct world *w, uint32_t conn, struct input *in)
     result.rows = rows;
     result.n_rows = choice > 250 ? choice % 3u : 1;
     result.wrong_elements = choice == 249 ? 1 : 0;
-    result.error = wire_text(choice == 248 ? "broken" : "");
+    result.error = wire_text(choice == 240 || choice == 248 ? "broken" : "");
+    result.is_remote = choice == 240;
+    result.probe_rank = choice & 7u;
     frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
     frame.probe_result = &result;
     from_node(w, conn, &frame);
@@ -295,6 +301,15 @@ static void say_report(struct world *w, uint32_t conn, struct input *in)
     report.is_last = choice < 200;
     frame.body_case = GPUL__FRAME__BODY_ENV_REPORT;
     frame.env_report = &report;
+    from_node(w, conn, &frame);
+}
+
+/* One of the self-test on GPUs. */
+static void say_of_gpus(struct world *w, uint32_t conn, struct input *in,
+                        uint8_t what)
+{
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    fuzz_probes_make(&frame, what, conn, take(in));
     from_node(w, conn, &frame);
 }
 
@@ -393,12 +408,19 @@ static void obey(struct world *w, struct input *in)
         say_hello, say_ready,  say_listening, say_result, say_exits,
         say_idle,  say_output, say_report,    say_bytes,
     };
-    enum { SAYINGS = sizeof(sayings) / sizeof(sayings[0]) };
-    uint8_t what = take(in) % (SAYINGS + 5);
+    /* Behind the others, whose numbers the corpus knows. */
+    enum {
+        SAYINGS = sizeof(sayings) / sizeof(sayings[0]),
+        ON_GPUS = SAYINGS + 5,
+        INSTRUCTIONS = ON_GPUS + FUZZ_PROBES_KINDS,
+    };
+    uint8_t what = take(in) % INSTRUCTIONS;
     uint32_t conn = take(in) % CONNS;
     w->now_ms += (uint64_t)take(in) * LATER_MS;
     if (what < SAYINGS) {
         sayings[what](w, conn, in);
+    } else if (what >= ON_GPUS) {
+        say_of_gpus(w, conn, in, (uint8_t)(what - ON_GPUS));
     } else if (what == SAYINGS) {
         open_conn(w, conn);
     } else if (what == SAYINGS + 1) {

@@ -19,6 +19,7 @@ enum { NODES = 2, ALLOCATIONS_MAX = 1000 };
 
 struct play {
     struct rendezvous *core;
+    bool has_gpus;
     int status; /* of the first step that failed */
     bool is_finished;
 };
@@ -89,6 +90,7 @@ static void join(struct play *p, uint32_t conn)
     Gpul__Hello hello = GPUL__HELLO__INIT;
     Gpul__Frame frame = GPUL__FRAME__INIT;
     facts.address = wire_text("10.0.0.1");
+    facts.gpus = p->has_gpus ? 1 : 0;
     hello.protocol_min = 1;
     hello.protocol_max = 1;
     hello.job_id = wire_text("j");
@@ -132,11 +134,57 @@ static void pass(struct play *p, uint32_t conn)
     row.bytes = 8;
     row.count = 2;
     row.iterations = 1;
+    result.probe_rank = conn;
     result.rows = &rows;
     result.n_rows = 1;
     frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
     frame.probe_result = &result;
     say(p, conn, &frame);
+}
+
+static void scout(struct play *p, uint32_t conn)
+{
+    char uuid[] = {'G', (char)('0' + conn), 0};
+    char *finding = wire_text("power is capped");
+    char *setting = wire_text("NCCL_DEBUG=WARN");
+    Gpul__Library library = GPUL__LIBRARY__INIT;
+    Gpul__Device device = GPUL__DEVICE__INIT;
+    Gpul__Device *list = &device;
+    Gpul__ProbeFacts facts = GPUL__PROBE_FACTS__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    device.uuid = uuid;
+    device.findings = &finding;
+    device.n_findings = 1;
+    facts.nccl = &library;
+    facts.cuda = &library;
+    facts.devices = &list;
+    facts.n_devices = 1;
+    facts.settings = &setting;
+    facts.n_settings = 1;
+    frame.body_case = GPUL__FRAME__BODY_PROBE_FACTS;
+    frame.probe_facts = &facts;
+    say(p, conn, &frame);
+}
+
+static void make_communicator(struct play *p, uint32_t conn)
+{
+    uint8_t bytes[GPUL_UNIQUE_ID_BYTES] = {1};
+    Gpul__ProbePhase phase = GPUL__PROBE_PHASE__INIT;
+    Gpul__ProbeId id = GPUL__PROBE_ID__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    phase.probe_rank = conn;
+    phase.phase = GPUL__PROBE_PHASE__PHASE__INIT;
+    phase.text = wire_text("communicator ready");
+    frame.body_case = GPUL__FRAME__BODY_PROBE_PHASE;
+    frame.probe_phase = &phase;
+    say(p, conn, &frame);
+    id.id.data = bytes;
+    id.id.len = sizeof(bytes);
+    frame.body_case = GPUL__FRAME__BODY_PROBE_ID;
+    frame.probe_id = &id;
+    if (conn == 0) {
+        say(p, conn, &frame);
+    }
 }
 
 static void end_rank(struct play *p, uint32_t conn)
@@ -168,12 +216,14 @@ static void leave(struct play *p, uint32_t conn)
 }
 
 /* The whole job; returns what the first step that failed gave. */
-static int play(size_t fail_at)
+static int play(size_t fail_at, bool has_gpus)
 {
     typedef void (*act_fn)(struct play *, uint32_t);
-    static const act_fn acts[] = {join, get_ready, start_listening,
-                                  pass, end_rank,  leave};
-    struct play p = {0};
+    static const act_fn acts[2][7] = {
+        {join, get_ready, start_listening, pass, end_rank, leave},
+        {join, get_ready, scout, make_communicator, pass, end_rank, leave},
+    };
+    struct play p = {.has_gpus = has_gpus};
     struct rendezvous_config config = {
         .epoch = 1, .seed = 7, .version = "0.1.0"};
     memory_watch();
@@ -181,9 +231,9 @@ static int play(size_t fail_at)
     int rc = rendezvous_create(&p.core, &config, 0, NULL);
     if (rc == 0) {
         send_job(&p);
-        for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
-            acts[i](&p, 0);
-            acts[i](&p, 1);
+        for (size_t i = 0; i < 7 && acts[has_gpus][i] != NULL; i++) {
+            acts[has_gpus][i](&p, 0);
+            acts[has_gpus][i](&p, 1);
         }
         rc = p.status;
         assert_true(p.is_finished == (rc == 0));
@@ -193,17 +243,13 @@ static int play(size_t fail_at)
     return rc;
 }
 
-/* Each allocation of the job fails once. Those that only cost a detail of the
- * report are done without; every other one is told. */
-static void test_each_allocation(void **state)
+static void fail_each_allocation(bool has_gpus)
 {
-    (void)state;
     size_t told = 0;
     size_t done_without = 0;
-    assert_int_equal(play(0), 0);
-    size_t n = 1;
-    for (; n < ALLOCATIONS_MAX; n++) {
-        int rc = play(n);
+    assert_int_equal(play(0, has_gpus), 0);
+    for (size_t n = 1; n < ALLOCATIONS_MAX; n++) {
+        int rc = play(n, has_gpus);
         assert_true(rc == 0 || rc == GPUL_ENOMEM);
         told += rc != 0;
         done_without += rc == 0;
@@ -213,8 +259,26 @@ static void test_each_allocation(void **state)
     assert_true(done_without > 0);
 }
 
+/* Each allocation of the job fails once. Those that only cost a detail of the
+ * report are done without; every other one is told. */
+static void test_each_allocation(void **state)
+{
+    (void)state;
+    fail_each_allocation(false);
+}
+
+/* The same with the self-test on GPUs. */
+static void test_each_allocation_on_gpus(void **state)
+{
+    (void)state;
+    fail_each_allocation(true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_allocation)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_allocation),
+        cmocka_unit_test(test_each_allocation_on_gpus),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
