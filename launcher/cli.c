@@ -12,7 +12,7 @@ enum {
 };
 
 static const char *const verbs[] = {"run", "env", "help"};
-enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
+enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
 
 struct parse {
     struct plan *plan;
@@ -33,9 +33,10 @@ static const char *nccl_tests_name(const char *spelling)
         {"-w", "--warmup_iters"},
         {"-c", "--check"},
     };
-    for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
-        if (strcmp(spelling, letters[i].spelling) == 0)
+    for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
+        if (strcmp(spelling, letters[i].spelling) == 0) {
             return letters[i].name;
+        }
     }
     return NULL;
 }
@@ -44,8 +45,9 @@ static int refuse_foreign(const struct gpul_option *option,
                           const char *spelling, struct gpul_error *err)
 {
     const char *name = nccl_tests_name(spelling);
-    if (name == NULL)
+    if (name == NULL) {
         return gpul_fail(err, GPUL_EINVAL, "%s: %s", spelling, option->help);
+    }
     return gpul_fail(err, GPUL_EINVAL, "%s: %s (%s of nccl-tests: use %s)",
                      spelling, option->help, spelling, name);
 }
@@ -63,7 +65,7 @@ static int on_value(void *arg, size_t index, const char *value,
     struct plan_setting *setting = &p->plan->settings[index];
     setting->source = source;
     setting->value = value;
-    snprintf(setting->spelling, sizeof setting->spelling, "%s", spelling);
+    snprintf(setting->spelling, sizeof(setting->spelling), "%s", spelling);
     return cli_value_set(p->plan, (enum option)index, value, p->getenv,
                          p->getenv_arg, err);
 }
@@ -78,27 +80,30 @@ static int parse_topic(struct plan *plan, int argc, char *const argv[],
                        struct gpul_error *err)
 {
     plan->verb = PLAN_HELP;
-    if (argc == 0)
+    if (argc == 0) {
         return 0;
-    if (argc == 1 && strcmp(argv[0], "run") == 0)
+    }
+    if (argc == 1 && strcmp(argv[0], "run") == 0) {
         plan->help_topic = PLAN_RUN;
-    else if (argc == 1 && strcmp(argv[0], "env") == 0)
+    } else if (argc == 1 && strcmp(argv[0], "env") == 0) {
         plan->help_topic = PLAN_ENV;
-    else
+    } else {
         return gpul_fail(err, GPUL_EINVAL,
                          "help: no such topic \"%s\"; there are run and env",
                          argv[argc == 1 ? 0 : 1]);
+    }
     return 0;
 }
 
 static int unknown_verb(const char *word, struct gpul_error *err)
 {
     const char *near = gpul_nearest(word, verbs, VERB_COUNT);
-    if (near != NULL)
+    if (near != NULL) {
         return gpul_fail(err, GPUL_EINVAL,
                          "unknown verb \"%s\"; did you mean %s? (a command to "
                          "run goes after --)",
                          word, near);
+    }
     return gpul_fail(err, GPUL_EINVAL,
                      "unknown verb \"%s\"; there are run, env and help, and a "
                      "command to run goes after --",
@@ -111,11 +116,13 @@ static int parse_verb(struct plan *plan, int *consumed, int argc,
 {
     plan->verb = PLAN_RUN;
     *consumed = 0;
-    if (argc == 0 || argv[0][0] == '-')
+    if (argc == 0 || argv[0][0] == '-') {
         return 0;
+    }
     *consumed = 1;
-    if (strcmp(argv[0], "run") == 0)
+    if (strcmp(argv[0], "run") == 0) {
         return 0;
+    }
     if (strcmp(argv[0], "env") == 0) {
         plan->verb = PLAN_ENV;
         return 0;
@@ -159,13 +166,15 @@ static int parse_options(struct parse *p, int argc, char *const argv[],
     bool has_separator = false;
     int rc =
         gpul_options_parse(&options, argc, argv, &rest, &has_separator, err);
-    if (rc != 0)
+    if (rc != 0) {
         return rc;
-    if (rest < argc && !has_separator)
+    }
+    if (rest < argc && !has_separator) {
         return gpul_fail(err, GPUL_EINVAL,
                          "\"%s\" is not an option; put -- before the command: "
                          "gpulaunch [options] -- %s ...",
                          argv[rest], argv[rest]);
+    }
     p->plan->command = argv + rest;
     p->plan->command_count = (size_t)(argc - rest);
     return 0;
@@ -174,7 +183,7 @@ static int parse_options(struct parse *p, int argc, char *const argv[],
 int cli_parse(struct plan *plan, int argc, char *const argv[],
               gpul_getenv_fn getenv, void *getenv_arg, struct gpul_error *err)
 {
-    memset(plan, 0, sizeof *plan);
+    memset(plan, 0, sizeof(*plan));
     plan->node_count = 1;
     plan->ranks_per_node = 1;
     plan->self_test = PLAN_SELF_TEST_QUICK;
@@ -183,10 +192,12 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
 
     int consumed = 0;
     int rc = parse_verb(plan, &consumed, argc, argv, err);
-    if (rc != 0 || plan->verb == PLAN_HELP)
+    if (rc != 0 || plan->verb == PLAN_HELP) {
         return rc;
-    if (take_information(plan, argc, argv))
+    }
+    if (take_information(plan, argc, argv)) {
         return 0;
+    }
     if (argc == 0) {
         plan->verb = PLAN_HELP;
         return gpul_fail(err, GPUL_EINVAL,
@@ -205,13 +216,16 @@ const char *cli_nearest_variable(const char *name)
     const char *candidates[OPTION_COUNT];
     size_t count = 0, used = 0;
     const struct gpul_option *table = option_table(&count);
-    if (strncmp(name, prefix, skipped) != 0)
+    if (strncmp(name, prefix, skipped) != 0) {
         return NULL;
+    }
     for (size_t i = 0; i < count; i++) {
-        if (table[i].environment == NULL)
+        if (table[i].environment == NULL) {
             continue;
-        if (strcmp(table[i].environment, name) == 0)
+        }
+        if (strcmp(table[i].environment, name) == 0) {
             return NULL;
+        }
         candidates[used++] = table[i].environment + skipped;
     }
     const char *near = gpul_nearest(name + skipped, candidates, used);

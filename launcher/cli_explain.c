@@ -12,28 +12,30 @@ static void append_value(struct gpul_buf *out, const struct plan *plan,
     const struct plan_setting *s = &plan->settings[option];
     const char *fallback = option_default(option);
     if (option == OPTION_NODES && s->source == GPUL_SOURCE_NONE &&
-        plan->has_roles)
+        plan->has_roles) {
         gpul_buf_appendf(out, "%" PRIu32, plan->node_count);
-    else if (s->source == GPUL_SOURCE_NONE)
+    } else if (s->source == GPUL_SOURCE_NONE) {
         gpul_buf_append_text(out, fallback != NULL       ? fallback
                                   : entry->value == NULL ? "no"
                                                          : "-");
-    else
+    } else {
         gpul_buf_append_text(out, s->value != NULL ? s->value : "yes");
+    }
 }
 
 static void append_source(struct gpul_buf *out, const struct plan *plan,
                           enum option option)
 {
     const struct plan_setting *s = &plan->settings[option];
-    if (s->source == GPUL_SOURCE_FLAG)
+    if (s->source == GPUL_SOURCE_FLAG) {
         gpul_buf_appendf(out, "(flag %s)", s->spelling);
-    else if (s->source == GPUL_SOURCE_ENVIRONMENT)
+    } else if (s->source == GPUL_SOURCE_ENVIRONMENT) {
         gpul_buf_appendf(out, "(environment %s)", s->spelling);
-    else if (option == OPTION_NODES && plan->has_roles)
+    } else if (option == OPTION_NODES && plan->has_roles) {
         gpul_buf_append_text(out, "(follows from --roles)");
-    else
+    } else {
         gpul_buf_append_text(out, "(default)");
+    }
 }
 
 /* -x may be given many times: one line each, in the order of the plan. */
@@ -54,8 +56,9 @@ int cli_explain(struct gpul_buf *out, const struct plan *plan)
     const struct gpul_option *table = option_table(&count);
     gpul_buf_append_text(out, "settings\n");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (i == OPTION_HELP || i == OPTION_VERSION)
+        if (i == OPTION_HELP || i == OPTION_VERSION) {
             continue;
+        }
         if (i == OPTION_ENV && plan->variable_count > 0) {
             append_variables(out, plan);
             continue;

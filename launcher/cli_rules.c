@@ -22,10 +22,11 @@ static int judge_pair(bool *second_wins, const struct plan *plan,
 {
     const struct plan_setting *a = setting(plan, first);
     const struct plan_setting *b = setting(plan, second);
-    if (a->source != GPUL_SOURCE_NONE && a->source == b->source)
+    if (a->source != GPUL_SOURCE_NONE && a->source == b->source) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s and %s contradict each other; give one of them",
                          a->spelling, b->spelling);
+    }
     *second_wins = b->source > a->source;
     return 0;
 }
@@ -34,12 +35,14 @@ static int apply_label(struct plan *plan, struct gpul_error *err)
 {
     bool is_plain = false;
     int rc = judge_pair(&is_plain, plan, OPTION_LABEL, OPTION_NO_LABEL, err);
-    if (rc != 0)
+    if (rc != 0) {
         return rc;
-    if (is_plain)
+    }
+    if (is_plain) {
         plan->label = PLAN_CHOICE_NO;
-    else if (setting(plan, OPTION_LABEL)->source != GPUL_SOURCE_NONE)
+    } else if (setting(plan, OPTION_LABEL)->source != GPUL_SOURCE_NONE) {
         plan->label = PLAN_CHOICE_YES;
+    }
     return 0;
 }
 
@@ -47,29 +50,33 @@ static int apply_loudness(struct plan *plan, struct gpul_error *err)
 {
     bool is_quiet = false;
     int rc = judge_pair(&is_quiet, plan, OPTION_VERBOSE, OPTION_QUIET, err);
-    if (rc != 0)
+    if (rc != 0) {
         return rc;
-    if (is_quiet)
+    }
+    if (is_quiet) {
         plan->is_verbose = false;
-    else if (plan->is_verbose)
+    } else if (plan->is_verbose) {
         plan->is_quiet = false;
+    }
     return 0;
 }
 
 /* --roles without --nodes: as many nodes as the roles fill. */
 static int nodes_from_roles(struct plan *plan, struct gpul_error *err)
 {
-    if (plan->per_node != PLAN_PER_NODE_COUNT)
+    if (plan->per_node != PLAN_PER_NODE_COUNT) {
         return gpul_fail(err, GPUL_EINVAL,
                          "--roles without --nodes needs a number of ranks "
                          "per node; give --nodes N or --per-node K");
+    }
     uint32_t total = gpul_rolemap_total(&plan->roles);
-    if (total % plan->ranks_per_node != 0)
+    if (total % plan->ranks_per_node != 0) {
         return gpul_fail(err, GPUL_EINVAL,
                          "--roles names %" PRIu32 " ranks, which do not fill "
                          "nodes of %" PRIu32 " ranks; change --roles or "
                          "--per-node",
                          total, plan->ranks_per_node);
+    }
     plan->node_count = total / plan->ranks_per_node;
     return 0;
 }
@@ -77,68 +84,78 @@ static int nodes_from_roles(struct plan *plan, struct gpul_error *err)
 static int apply_roles(struct plan *plan, struct gpul_error *err)
 {
     if (!plan->has_roles) {
-        if (plan->has_tf_evaluator)
+        if (plan->has_tf_evaluator) {
             return gpul_fail(err, GPUL_EINVAL,
                              "--tf-evaluator own needs an evaluator; add "
                              "evaluator=1 to --roles");
+        }
         return 0;
     }
-    if (plan->has_tf_evaluator && plan->roles.counts[GPUL_ROLE_EVALUATOR] == 0)
+    if (plan->has_tf_evaluator &&
+        plan->roles.counts[GPUL_ROLE_EVALUATOR] == 0) {
         return gpul_fail(err, GPUL_EINVAL,
                          "--tf-evaluator own needs an evaluator; add "
                          "evaluator=1 to --roles");
-    if (setting(plan, OPTION_NODES)->source == GPUL_SOURCE_NONE)
+    }
+    if (setting(plan, OPTION_NODES)->source == GPUL_SOURCE_NONE) {
         return nodes_from_roles(plan, err);
+    }
     uint32_t world = plan_world_size(plan);
     uint32_t total = gpul_rolemap_total(&plan->roles);
-    if (world != 0 && total != world)
+    if (world != 0 && total != world) {
         return gpul_fail(err, GPUL_EINVAL,
                          "--roles names %" PRIu32 " ranks, but %" PRIu32
                          " nodes x %" PRIu32 " per node make %" PRIu32
                          "; change one of them",
                          total, plan->node_count, plan->ranks_per_node, world);
+    }
     return 0;
 }
 
 static int check_size(const struct plan *plan, struct gpul_error *err)
 {
-    if (plan->node_count > CLI_LOCAL_NODES_MAX)
+    if (plan->node_count > CLI_LOCAL_NODES_MAX) {
         return gpul_fail(err, GPUL_EINVAL,
                          "--roles needs %" PRIu32 " nodes; at most %d local "
                          "nodes are possible; raise --per-node",
                          plan->node_count, CLI_LOCAL_NODES_MAX);
+    }
     uint64_t world = (uint64_t)plan->node_count * plan->ranks_per_node;
-    if (world > GPUL_RANKS_MAX)
+    if (world > GPUL_RANKS_MAX) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%" PRIu32 " nodes x %" PRIu32 " per node make "
                          "%" PRIu64 " ranks; at most %u are possible",
                          plan->node_count, plan->ranks_per_node, world,
                          GPUL_RANKS_MAX);
+    }
     return 0;
 }
 
 static int check_times(const struct plan *plan, struct gpul_error *err)
 {
-    if (plan->join_timeout_ms == 0)
+    if (plan->join_timeout_ms == 0) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s: 0 leaves no time to join; give a time such as "
                          "30s",
                          setting(plan, OPTION_JOIN_TIMEOUT)->spelling);
+    }
     if (plan_has(plan, OPTION_SELF_TEST_TIMEOUT) &&
-        plan->self_test_timeout_ms == 0)
+        plan->self_test_timeout_ms == 0) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s: 0 leaves no time to test; give a time such as "
                          "30s, or --self-test off",
                          setting(plan, OPTION_SELF_TEST_TIMEOUT)->spelling);
+    }
     return 0;
 }
 
 static int check_source(const struct plan *plan, struct gpul_error *err)
 {
-    if (!plan->is_local)
+    if (!plan->is_local) {
         return gpul_fail(err, GPUL_EINVAL,
                          "no nodes to run on: this version starts nodes on "
                          "this machine only; add --local");
+    }
     return 0;
 }
 
@@ -146,59 +163,73 @@ static int check_rank(const struct plan *plan, struct gpul_error *err)
 {
     const struct plan_setting *rank = setting(plan, OPTION_RANK);
     if (plan->verb != PLAN_ENV) {
-        if (rank->source == GPUL_SOURCE_FLAG)
+        if (rank->source == GPUL_SOURCE_FLAG) {
             return gpul_fail(err, GPUL_EINVAL,
                              "%s belongs to gpulaunch env; write gpulaunch "
                              "env %s %s ...",
                              rank->spelling, rank->spelling, rank->value);
+        }
         return 0;
     }
-    if (!plan->has_rank)
+    if (!plan->has_rank) {
         return gpul_fail(err, GPUL_EINVAL, "env: of which rank? add --rank R");
+    }
     uint32_t world = plan_world_size(plan);
-    if (world != 0 && plan->rank >= world)
+    if (world != 0 && plan->rank >= world) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s %" PRIu32 ": the job has %" PRIu32
                          " ranks, 0 to %" PRIu32,
                          rank->spelling, plan->rank, world, world - 1);
+    }
     return 0;
 }
 
 static int check_command(const struct plan *plan, struct gpul_error *err)
 {
-    if (plan->command_count == 0)
+    if (plan->command_count == 0) {
         return gpul_fail(err, GPUL_EINVAL,
                          "no command to run; put it after --, as in: "
                          "gpulaunch --local --nodes 2 -- python train.py");
-    if (plan->command_count > GPUL_ARGUMENTS_MAX)
+    }
+    if (plan->command_count > GPUL_ARGUMENTS_MAX) {
         return gpul_fail(err, GPUL_EINVAL,
                          "the command has %zu arguments; at most %u are "
                          "possible",
                          plan->command_count, GPUL_ARGUMENTS_MAX);
-    if (plan->command[0][0] == '\0')
+    }
+    if (plan->command[0][0] == '\0') {
         return gpul_fail(err, GPUL_EINVAL,
                          "the command after -- is empty; name a program");
+    }
     return 0;
 }
 
 int cli_rules_apply(struct plan *plan, struct gpul_error *err)
 {
     int rc = apply_label(plan, err);
-    if (rc == 0)
+    if (rc == 0) {
         rc = apply_loudness(plan, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = check_source(plan, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = apply_roles(plan, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = check_size(plan, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = check_times(plan, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = cli_selftest_check(plan, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = check_rank(plan, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = check_command(plan, err);
+    }
     return rc;
 }

@@ -23,13 +23,15 @@ static int set_size(uint64_t *out, const char *value, const char *spelling,
                     struct gpul_error *err)
 {
     int rc = gpul_parse_size(out, value, err);
-    if (rc != 0)
+    if (rc != 0) {
         return gpul_wrap(err, rc, "%s", spelling);
-    if (*out < BYTES_MIN || *out > BYTES_MAX)
+    }
+    if (*out < BYTES_MIN || *out > BYTES_MAX) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s: \"%s\" is not a size from 4 bytes (one float) "
                          "to 1 TiB",
                          spelling, value);
+    }
     return 0;
 }
 
@@ -46,11 +48,12 @@ static int set_gbps(double *out, const char *value, const char *spelling,
     char *end = NULL;
     bool is_plain = strspn(value, "0123456789.") == strlen(value);
     *out = is_plain ? strtod(value, &end) : 0;
-    if (end == NULL || *end != '\0' || !(*out > 0) || *out > GBPS_MAX)
+    if (end == NULL || *end != '\0' || !(*out > 0) || *out > GBPS_MAX) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s: \"%s\" is not a bandwidth in GB/s above 0 and "
                          "up to %d, such as 180 or 2.5",
                          spelling, value, GBPS_MAX);
+    }
     return 0;
 }
 
@@ -76,9 +79,10 @@ int cli_selftest_set(struct plan *plan, enum option option, const char *value,
     case OPTION_MIN_BUSBW:
         return set_gbps(&s->busbw_min_gbps, value, spelling, err);
     default: /* --nccl-lib */
-        if (value[0] == '\0')
+        if (value[0] == '\0') {
             return gpul_fail(err, GPUL_EINVAL, "%s: empty; give a file",
                              spelling);
+        }
         plan->nccl_library = value;
         return 0;
     }
@@ -88,8 +92,9 @@ static int check_sizes(const struct plan *plan, struct gpul_error *err)
 {
     const struct plan_sweep *s = &plan->sweep;
     if (!plan_has(plan, OPTION_MINBYTES) || !plan_has(plan, OPTION_MAXBYTES) ||
-        s->bytes_min <= s->bytes_max)
+        s->bytes_min <= s->bytes_max) {
         return 0;
+    }
     return gpul_fail(err, GPUL_EINVAL,
                      "%s %s is more than %s %s (%" PRIu64 " and %" PRIu64
                      " bytes); the smallest message comes first",
@@ -106,8 +111,9 @@ static int check_wish(const struct plan *plan, enum option wish,
 {
     const struct plan_setting *a = &plan->settings[wish];
     const struct plan_setting *b = &plan->settings[against];
-    if (a->source == GPUL_SOURCE_NONE || a->source < b->source)
+    if (a->source == GPUL_SOURCE_NONE || a->source < b->source) {
         return 0;
+    }
     return gpul_fail(err, GPUL_EINVAL,
                      "%s means nothing with %s %s; leave one of them out",
                      a->spelling, b->spelling, b->value);
@@ -118,9 +124,11 @@ int cli_selftest_check(const struct plan *plan, struct gpul_error *err)
     int rc = check_sizes(plan, err);
     for (int i = OPTION_BACKEND; rc == 0 && i <= OPTION_SELF_TEST_TIMEOUT &&
                                  plan->self_test == PLAN_SELF_TEST_OFF;
-         i++)
+         i++) {
         rc = check_wish(plan, (enum option)i, OPTION_SELF_TEST, err);
-    if (rc == 0 && plan->backend == PLAN_BACKEND_HOST)
+    }
+    if (rc == 0 && plan->backend == PLAN_BACKEND_HOST) {
         rc = check_wish(plan, OPTION_NCCL_LIB, OPTION_BACKEND, err);
+    }
     return rc;
 }

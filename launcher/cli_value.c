@@ -38,10 +38,11 @@ static int parse_word(uint32_t *out, const struct words *list,
         }
     }
     const char *near = gpul_nearest(value, list->words, count);
-    if (near != NULL)
+    if (near != NULL) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s: unknown value '%s'; did you mean %s? (%s)",
                          spelling, value, near, list->listed);
+    }
     return gpul_fail(err, GPUL_EINVAL, "%s: unknown value '%s'; use %s",
                      spelling, value, list->listed);
 }
@@ -51,8 +52,9 @@ static int set_word(struct plan *plan, enum option option, const char *value,
 {
     uint32_t word = 0;
     int rc = parse_word(&word, &lists[option], value, spelling, err);
-    if (rc != 0)
+    if (rc != 0) {
         return rc;
+    }
     switch (option) {
     case OPTION_SELF_TEST:
         plan->self_test = (enum plan_self_test)word;
@@ -87,12 +89,13 @@ static int set_nodes(struct plan *plan, const char *value, const char *spelling,
     const char *colon = strchr(value, ':');
     if (colon != NULL) {
         size_t n = (size_t)(colon - value);
-        if (n >= sizeof low || strlen(colon + 1) != n ||
-            strncmp(value, colon + 1, n) != 0)
+        if (n >= sizeof(low) || strlen(colon + 1) != n ||
+            strncmp(value, colon + 1, n) != 0) {
             return gpul_fail(err, GPUL_EINVAL,
                              "%s %s: not yet: this version has no elastic "
                              "jobs; give one number",
                              spelling, value);
+        }
         memcpy(low, value, n);
         low[n] = '\0';
         value = low;
@@ -138,8 +141,9 @@ static bool is_name(const char *text, size_t n)
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     static const char all[] = "abcdefghijklmnopqrstuvwxyz"
                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    if (n == 0 || strchr(letters, text[0]) == NULL)
+    if (n == 0 || strchr(letters, text[0]) == NULL) {
         return false;
+    }
     return strspn(text, all) >= n;
 }
 
@@ -157,7 +161,7 @@ static int put_variable(struct plan *plan, char *name, const char *value,
         }
     }
     struct plan_variable *grown = realloc(
-        plan->variables, (plan->variable_count + 1) * sizeof *plan->variables);
+        plan->variables, (plan->variable_count + 1) * sizeof(*plan->variables));
     if (grown == NULL) {
         free(name);
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
@@ -174,17 +178,20 @@ static int add_variable(struct plan *plan, const char *text,
 {
     const char *equals = strchr(text, '=');
     size_t n = equals != NULL ? (size_t)(equals - text) : strlen(text);
-    if (!is_name(text, n))
+    if (!is_name(text, n)) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s: \"%.*s\" is not the name of a variable; "
                          "use NAME=VALUE",
                          spelling, (int)(n < 80 ? n : 80), text);
-    if (plan->variable_count >= GPUL_VARIABLES_MAX)
+    }
+    if (plan->variable_count >= GPUL_VARIABLES_MAX) {
         return gpul_fail(err, GPUL_EINVAL, "%s: more than %u variables",
                          spelling, GPUL_VARIABLES_MAX);
+    }
     char *name = strndup(text, n);
-    if (name == NULL)
+    if (name == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
     const char *value = equals != NULL   ? equals + 1
                         : caller != NULL ? caller(caller_arg, name)
                                          : NULL;
@@ -200,9 +207,10 @@ static int add_variable(struct plan *plan, const char *text,
 static int set_text(const char **out, const char *value, const char *what,
                     const char *spelling, struct gpul_error *err)
 {
-    if (value[0] == '\0')
+    if (value[0] == '\0') {
         return gpul_fail(err, GPUL_EINVAL, "%s: empty; give %s", spelling,
                          what);
+    }
     *out = value;
     return 0;
 }

@@ -58,14 +58,16 @@ static bool push_mark(struct marks *m, struct mark mark)
     if (m->count == m->capacity) {
         if (m->first > 0) {
             memmove(m->items, m->items + m->first,
-                    (m->count - m->first) * sizeof *m->items);
+                    (m->count - m->first) * sizeof(*m->items));
             m->count -= m->first;
             m->first = 0;
         } else {
             size_t capacity = m->capacity == 0 ? 64 : m->capacity * 2;
-            struct mark *grown = realloc(m->items, capacity * sizeof *m->items);
-            if (grown == NULL)
+            struct mark *grown =
+                realloc(m->items, capacity * sizeof(*m->items));
+            if (grown == NULL) {
                 return false;
+            }
             m->items = grown;
             m->capacity = capacity;
         }
@@ -82,8 +84,9 @@ static void give_credits(struct console *c, struct exit_way *way)
         const struct mark *mark = &m->items[m->first++];
         c->handlers.on_credit(c->arg, mark->node_rank, mark->bytes);
     }
-    if (m->first == m->count)
+    if (m->first == m->count) {
         m->first = m->count = 0;
+    }
 }
 
 static void on_written(void *arg)
@@ -98,10 +101,11 @@ int console_create(struct console **out, uv_loop_t *loop, int stdout_fd,
                    int stderr_fd, const struct console_handlers *handlers,
                    void *arg, struct gpul_error *err)
 {
-    struct console *c = calloc(1, sizeof *c);
+    struct console *c = calloc(1, sizeof(*c));
     *out = c;
-    if (c == NULL)
+    if (c == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
     c->handlers = *handlers;
     c->arg = arg;
     gpul_buf_init(&c->scratch, SCRATCH_BYTES_MAX);
@@ -120,17 +124,19 @@ void console_configure(struct console *c, const struct console_options *options)
 static void clear_live(struct console *c)
 {
     static const char erase[] = "\r\x1b[K";
-    if (!c->is_live_shown)
+    if (!c->is_live_shown) {
         return;
+    }
     c->is_live_shown = false;
-    outlet_write(&c->err.outlet, erase, sizeof erase - 1);
+    outlet_write(&c->err.outlet, erase, sizeof(erase) - 1);
 }
 
 static void put(struct console *c, struct exit_way *way, const void *bytes,
                 size_t n)
 {
-    if (n == 0)
+    if (n == 0) {
         return;
+    }
     clear_live(c);
     outlet_write(&way->outlet, bytes, n);
     way->is_mid_line = ((const char *)bytes)[n - 1] != '\n';
@@ -141,19 +147,22 @@ static struct lines *lines_of(struct console *c, uint32_t rank, size_t stream)
     if (rank >= c->rank_count) {
         size_t count = (size_t)rank + 1;
         struct lines **grown = realloc(c->lines, count * sizeof(*c->lines));
-        if (grown == NULL)
+        if (grown == NULL) {
             return NULL;
+        }
         memset(grown + c->rank_count, 0,
                (count - c->rank_count) * sizeof(*grown));
         c->lines = grown;
         c->rank_count = count;
     }
     if (c->lines[rank] == NULL) {
-        c->lines[rank] = calloc(STREAM_COUNT, sizeof **c->lines);
-        if (c->lines[rank] == NULL)
+        c->lines[rank] = calloc(STREAM_COUNT, sizeof(**c->lines));
+        if (c->lines[rank] == NULL) {
             return NULL;
-        for (size_t i = 0; i < STREAM_COUNT; i++)
+        }
+        for (size_t i = 0; i < STREAM_COUNT; i++) {
             lines_init(&c->lines[rank][i]);
+        }
     }
     return &c->lines[rank][stream];
 }
@@ -186,19 +195,22 @@ static void put_labelled(struct console *c, struct exit_way *way,
 
 void console_output(struct console *c, const Gpul__Output *output)
 {
-    if (output->rank >= c->options.rank_count_max)
+    if (output->rank >= c->options.rank_count_max) {
         return;
+    }
     bool is_stderr = output->stream == GPUL__OUTPUT__STREAM__STDERR;
     struct exit_way *way = way_of(c, is_stderr);
-    if (c->options.has_labels)
+    if (c->options.has_labels) {
         put_labelled(c, way, output, is_stderr);
-    else
+    } else {
         put(c, way, output->data.data, output->data.len);
+    }
     struct mark mark = {.position = way->outlet.taken,
                         .node_rank = output->node_rank,
                         .bytes = output->data.len};
-    if (!push_mark(&way->marks, mark))
+    if (!push_mark(&way->marks, mark)) {
         c->handlers.on_credit(c->arg, mark.node_rank, mark.bytes);
+    }
     give_credits(c, way);
 }
 
@@ -234,11 +246,13 @@ void console_data(struct console *c, const void *bytes, size_t n)
 
 void console_live(struct console *c, const char *text, size_t n)
 {
-    if (!c->err.outlet.is_terminal || !outlet_is_drained(&c->err.outlet))
+    if (!c->err.outlet.is_terminal || !outlet_is_drained(&c->err.outlet)) {
         return;
+    }
     clear_live(c);
-    if (text == NULL || n == 0)
+    if (text == NULL || n == 0) {
         return;
+    }
     outlet_write(&c->err.outlet, text, n);
     c->is_live_shown = true;
 }
@@ -252,8 +266,9 @@ size_t console_width(const struct console *c)
 {
     struct winsize size;
     if (c->err.outlet.is_terminal &&
-        ioctl(c->err.outlet.fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        ioctl(c->err.outlet.fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         return size.ws_col;
+    }
     return WIDTH_DEFAULT;
 }
 
@@ -282,11 +297,13 @@ static void release_way(struct exit_way *way)
 
 void console_destroy(struct console *c)
 {
-    if (c == NULL)
+    if (c == NULL) {
         return;
+    }
     for (size_t rank = 0; rank < c->rank_count; rank++) {
-        for (size_t i = 0; c->lines[rank] != NULL && i < STREAM_COUNT; i++)
+        for (size_t i = 0; c->lines[rank] != NULL && i < STREAM_COUNT; i++) {
             lines_release(&c->lines[rank][i]);
+        }
         free(c->lines[rank]);
     }
     free(c->lines);

@@ -16,9 +16,10 @@ void ending_init(struct ending *e, uint64_t now_ms, uint32_t timeout_ms,
     *e = (struct ending){.phase = ENDING_WORKING,
                          .deadline_ms = UINT64_MAX,
                          .grace_ms = grace_ms};
-    if (timeout_ms > 0)
+    if (timeout_ms > 0) {
         e->deadline_ms =
             now_ms + timeout_ms + grace_ms + GPUL_DRAIN_DEADLINE_MS + MARGIN_MS;
+    }
 }
 
 static void enter(struct ending *e, enum ending_phase phase, uint64_t until_ms)
@@ -46,12 +47,15 @@ static uint64_t stopped_by(const struct ending *e, uint64_t now_ms,
 static unsigned on_signal(struct ending *e, uint64_t now_ms)
 {
     e->signal_count++;
-    if (e->phase == ENDING_KILLING || e->phase == ENDING_GONE)
+    if (e->phase == ENDING_KILLING || e->phase == ENDING_GONE) {
         return 0;
-    if (e->signal_count >= 3)
+    }
+    if (e->signal_count >= 3) {
         return kill_all(e, now_ms);
-    if (e->phase == ENDING_ORPHANED)
+    }
+    if (e->phase == ENDING_ORPHANED) {
         return e->signal_count == 2 ? kill_all(e, now_ms) : 0;
+    }
     if (e->phase == ENDING_WORKING) {
         enter(e, ENDING_STOPPING, stopped_by(e, now_ms, true));
         return ENDING_CANCEL;
@@ -65,8 +69,9 @@ static unsigned on_signal(struct ending *e, uint64_t now_ms)
 
 static unsigned on_tick(struct ending *e, uint64_t now_ms)
 {
-    if (now_ms < e->deadline_ms)
+    if (now_ms < e->deadline_ms) {
         return 0;
+    }
     switch (e->phase) {
     case ENDING_LEAVING:
         enter(e, ENDING_TOLD, now_ms + TOLD_MS);
@@ -93,19 +98,22 @@ unsigned ending_step(struct ending *e, enum ending_event event, uint64_t now_ms)
     case ENDING_SIGNAL:
         return on_signal(e, now_ms);
     case ENDING_JOB_END:
-        if (!has_job(e))
+        if (!has_job(e)) {
             return 0;
+        }
         enter(e, ENDING_LEAVING, now_ms + LEAVE_MS);
         return ENDING_TERM_ABSENT;
     case ENDING_DESK_LOST:
-        if (!has_job(e))
+        if (!has_job(e)) {
             return 0;
+        }
         enter(e, ENDING_ORPHANED, stopped_by(e, now_ms, true));
         return ENDING_TERM_WORKERS;
     case ENDING_WORKERS_GONE:
         /* Without workers a coordinator has little left to say. */
-        if (has_job(e) && e->deadline_ms > now_ms + GPUL_LEASE_MS)
+        if (has_job(e) && e->deadline_ms > now_ms + GPUL_LEASE_MS) {
             e->deadline_ms = now_ms + GPUL_LEASE_MS + MARGIN_MS;
+        }
         return 0;
     case ENDING_ALL_GONE:
         enter(e, ENDING_GONE, UINT64_MAX);

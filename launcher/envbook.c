@@ -10,8 +10,9 @@
 
 void envbook_release(struct envbook *b)
 {
-    for (size_t i = 0; i < b->count; i++)
+    for (size_t i = 0; i < b->count; i++) {
         gpul__env_report__free_unpacked(b->reports[i], NULL);
+    }
     free(b->reports);
     *b = (struct envbook){0};
 }
@@ -19,8 +20,9 @@ void envbook_release(struct envbook *b)
 static Gpul__EnvReport *copy_report(const Gpul__EnvReport *report, size_t n)
 {
     uint8_t *bytes = malloc(n + 1);
-    if (bytes == NULL)
+    if (bytes == NULL) {
         return NULL;
+    }
     gpul__env_report__pack(report, bytes);
     Gpul__EnvReport *copy = gpul__env_report__unpack(NULL, n, bytes);
     free(bytes);
@@ -31,23 +33,26 @@ int envbook_add(struct envbook *b, const Gpul__EnvReport *report,
                 struct gpul_error *err)
 {
     size_t n = gpul__env_report__get_packed_size(report);
-    if (n > ENVBOOK_BYTES_MAX - b->bytes)
+    if (n > ENVBOOK_BYTES_MAX - b->bytes) {
         return gpul_fail(err, GPUL_ELIMIT,
                          "the environments of all ranks are over %d MiB; ask "
                          "for one with gpulaunch env --rank R",
                          ENVBOOK_BYTES_MAX >> 20);
+    }
     if (b->count == b->capacity) {
         size_t capacity = b->capacity == 0 ? 16 : b->capacity * 2;
         Gpul__EnvReport **grown =
             realloc(b->reports, capacity * sizeof(*b->reports));
-        if (grown == NULL)
+        if (grown == NULL) {
             return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+        }
         b->reports = grown;
         b->capacity = capacity;
     }
     Gpul__EnvReport *copy = copy_report(report, n);
-    if (copy == NULL)
+    if (copy == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
     b->reports[b->count++] = copy;
     b->bytes += n;
     return 0;
@@ -62,18 +67,21 @@ struct place {
 static int compare(const void *a, const void *b)
 {
     const struct place *x = a, *y = b;
-    if (x->report->rank != y->report->rank)
+    if (x->report->rank != y->report->rank) {
         return x->report->rank < y->report->rank ? -1 : 1;
+    }
     return x->arrival < y->arrival ? -1 : x->arrival > y->arrival;
 }
 
 static struct place *sorted(const struct envbook *b)
 {
-    struct place *places = calloc(b->count + 1, sizeof *places);
-    for (size_t i = 0; places != NULL && i < b->count; i++)
+    struct place *places = calloc(b->count + 1, sizeof(*places));
+    for (size_t i = 0; places != NULL && i < b->count; i++) {
         places[i] = (struct place){b->reports[i], i};
-    if (places != NULL)
-        qsort(places, b->count, sizeof *places, compare);
+    }
+    if (places != NULL) {
+        qsort(places, b->count, sizeof(*places), compare);
+    }
     return places;
 }
 
@@ -87,9 +95,10 @@ static void append_rank_heading(struct gpul_buf *out,
         const Gpul__Event *page = record->pages[i];
         for (size_t k = 0; k < page->n_members; k++) {
             const Gpul__Member *m = page->members[k];
-            if (rank >= m->first_rank && rank - m->first_rank < m->rank_count)
+            if (rank >= m->first_rank && rank - m->first_rank < m->rank_count) {
                 gpul_buf_appendf(out, " on %s (host %s)", m->node_name,
                                  m->hostname);
+            }
         }
     }
     gpul_buf_append_text(out, "\n");
@@ -113,17 +122,20 @@ static void print_text(struct gpul_buf *out, const struct place *places,
                        const struct record *record)
 {
     bool is_dry_run = plan->verb == PLAN_RUN;
-    if (is_dry_run)
+    if (is_dry_run) {
         append_plan(out, plan, record);
+    }
     for (size_t i = 0; i < count; i++) {
         const Gpul__EnvReport *r = places[i].report;
         bool is_first = i == 0 || places[i - 1].report->rank != r->rank;
-        if (is_dry_run && is_first)
+        if (is_dry_run && is_first) {
             append_rank_heading(out, record, r->rank);
-        if (plan->verb == PLAN_ENV && plan->is_explained)
+        }
+        if (plan->verb == PLAN_ENV && plan->is_explained) {
             envtext_explain(out, r->entries, r->n_entries);
-        else
+        } else {
             envtext_assignments(out, r->entries, r->n_entries, is_dry_run);
+        }
     }
 }
 
@@ -152,8 +164,9 @@ static json_t *ranks_json(const struct place *places, size_t count)
             json_object_set_new(rank, "variables", variables);
             json_array_append_new(ranks, rank);
         }
-        for (size_t k = 0; k < r->n_entries; k++)
+        for (size_t k = 0; k < r->n_entries; k++) {
             json_array_append_new(variables, variable_json(r->entries[k]));
+        }
     }
     return ranks;
 }
@@ -178,13 +191,15 @@ int envbook_print(struct gpul_buf *out, struct envbook *b,
                   const char *job_id)
 {
     struct place *places = sorted(b);
-    if (places == NULL)
+    if (places == NULL) {
         return GPUL_ENOMEM;
+    }
     int rc = 0;
-    if (plan->is_json)
+    if (plan->is_json) {
         rc = print_json(out, places, b->count, job_id, record);
-    else
+    } else {
         print_text(out, places, b->count, plan, record);
+    }
     free(places);
     return out->is_failed ? GPUL_ELIMIT : rc;
 }

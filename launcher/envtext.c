@@ -25,11 +25,13 @@ static bool is_plain(uint8_t byte)
 
 static bool is_shell_name(const uint8_t *name, size_t n)
 {
-    if (n == 0 || !is_one_of(letters, name[0]))
+    if (n == 0 || !is_one_of(letters, name[0])) {
         return false;
+    }
     for (size_t i = 1; i < n; i++) {
-        if (!is_one_of(letters, name[i]) && !is_one_of(digits, name[i]))
+        if (!is_one_of(letters, name[i]) && !is_one_of(digits, name[i])) {
             return false;
+        }
     }
     return true;
 }
@@ -37,10 +39,12 @@ static bool is_shell_name(const uint8_t *name, size_t n)
 int envtext_quote(struct gpul_buf *out, const uint8_t *bytes, size_t n)
 {
     bool needs_quotes = n == 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         needs_quotes |= !is_plain(bytes[i]);
-    if (!needs_quotes)
+    }
+    if (!needs_quotes) {
         return gpul_buf_append(out, bytes, n);
+    }
     gpul_buf_append_text(out, "'");
     size_t start = 0;
     for (size_t i = 0; i < n; i++) {
@@ -70,12 +74,14 @@ int envtext_assignments(struct gpul_buf *out, Gpul__EnvEntry *const *entries,
     for (size_t i = 0; i < count; i++) {
         const Gpul__EnvEntry *e = entries[i];
         if (!is_given(e) || !is_shell_name(e->name.data, e->name.len) ||
-            (skips_inherited && is_inherited(e)))
+            (skips_inherited && is_inherited(e))) {
             continue;
+        }
         gpul_buf_append(out, e->name.data, e->name.len);
         gpul_buf_append_text(out, "=");
-        if (e->value.len > 0)
+        if (e->value.len > 0) {
             envtext_quote(out, e->value.data, e->value.len);
+        }
         gpul_buf_append_text(out, "\n");
     }
     return out->is_failed ? GPUL_ELIMIT : 0;
@@ -103,13 +109,15 @@ static void append_visible(struct gpul_buf *out, const ProtobufCBinaryData *b)
 {
     size_t n = b->len < SHOWN_VALUE_BYTES ? b->len : SHOWN_VALUE_BYTES;
     for (size_t i = 0; i < n; i++) {
-        if (b->data[i] < 0x20 || b->data[i] == 0x7f)
+        if (b->data[i] < 0x20 || b->data[i] == 0x7f) {
             gpul_buf_appendf(out, "\\x%02x", b->data[i]);
-        else
+        } else {
             gpul_buf_append(out, &b->data[i], 1);
+        }
     }
-    if (n < b->len)
+    if (n < b->len) {
         gpul_buf_appendf(out, "... (%zu bytes)", b->len);
+    }
 }
 
 int envtext_explain(struct gpul_buf *out, Gpul__EnvEntry *const *entries,
@@ -122,8 +130,9 @@ int envtext_explain(struct gpul_buf *out, Gpul__EnvEntry *const *entries,
         gpul_buf_append_text(out, "=");
         append_visible(out, &e->value);
         if (e->rule[0] != '\0' &&
-            strcmp(e->rule, envtext_action(e->action)) != 0)
+            strcmp(e->rule, envtext_action(e->action)) != 0) {
             gpul_buf_appendf(out, "  # %s", e->rule);
+        }
         gpul_buf_append_text(out, "\n");
     }
     return out->is_failed ? GPUL_ELIMIT : 0;

@@ -60,10 +60,12 @@ static void fill_sweep(Gpul__Sweep *sweep, const struct plan *plan)
     sweep->bytes_max = asked->bytes_max;
     sweep->factor = asked->factor;
     sweep->iterations = asked->iterations;
-    if (plan_has(plan, OPTION_WARMUP_ITERS))
+    if (plan_has(plan, OPTION_WARMUP_ITERS)) {
         sweep->warmup = asked->warmup + 1;
-    if (plan_has(plan, OPTION_CHECK))
+    }
+    if (plan_has(plan, OPTION_CHECK)) {
         sweep->check = asked->check + 1;
+    }
     sweep->busbw_min_gbps = asked->busbw_min_gbps;
 }
 
@@ -71,8 +73,9 @@ static void fill_sweep(Gpul__Sweep *sweep, const struct plan *plan)
 static uint32_t run_deadline_ms(const struct plan *plan)
 {
     bool is_long = plan->self_test == PLAN_SELF_TEST_FULL;
-    for (int i = OPTION_MINBYTES; i <= OPTION_CHECK; i++)
+    for (int i = OPTION_MINBYTES; i <= OPTION_CHECK; i++) {
         is_long |= plan_has(plan, (enum option)i);
+    }
     return is_long ? FULL_DEADLINE_MS : QUICK_DEADLINE_MS;
 }
 
@@ -81,8 +84,9 @@ static void fill_self_test(struct parts *p, const struct plan *plan,
 {
     uint32_t own_ms = plan->self_test_timeout_ms;
     gpul__self_test__init(&p->self_test);
-    if (plan->verb == PLAN_RUN && !plan->is_dry_run)
+    if (plan->verb == PLAN_RUN && !plan->is_dry_run) {
         p->self_test.level = (Gpul__SelfTest__Level)plan->self_test;
+    }
     p->self_test.listen_deadline_ms = own_ms > 0 ? own_ms : LISTEN_DEADLINE_MS;
     p->self_test.run_deadline_ms = own_ms > 0 ? own_ms : run_deadline_ms(plan);
     p->self_test.backend = (Gpul__SelfTest__Backend)plan->backend;
@@ -96,11 +100,13 @@ static int fill_command(struct parts *p, const struct plan *plan,
                         const char *working_directory)
 {
     gpul__command__init(&p->command);
-    p->arguments = calloc(plan->command_count, sizeof *p->arguments);
-    if (p->arguments == NULL)
+    p->arguments = calloc(plan->command_count, sizeof(*p->arguments));
+    if (p->arguments == NULL) {
         return GPUL_ENOMEM;
-    for (size_t i = 0; i < plan->command_count; i++)
+    }
+    for (size_t i = 0; i < plan->command_count; i++) {
         p->arguments[i] = borrow_bytes(plan->command[i]);
+    }
     p->command.n_arguments = plan->command_count;
     p->command.arguments = p->arguments;
     p->command.working_directory = borrow_bytes(working_directory);
@@ -112,10 +118,11 @@ static int fill_environment(struct parts *p, const struct plan *plan)
 {
     gpul__environment__init(&p->environment);
     size_t count = plan->variable_count;
-    p->variables = calloc(count + 1, sizeof *p->variables);
+    p->variables = calloc(count + 1, sizeof(*p->variables));
     p->variable_list = calloc(count + 1, sizeof(*p->variable_list));
-    if (p->variables == NULL || p->variable_list == NULL)
+    if (p->variables == NULL || p->variable_list == NULL) {
         return GPUL_ENOMEM;
+    }
     for (size_t i = 0; i < count; i++) {
         gpul__variable__init(&p->variables[i]);
         p->variables[i].name = borrow_bytes(plan->variables[i].name);
@@ -136,8 +143,9 @@ static void fill_roles(struct parts *p, const struct plan *plan)
 {
     size_t count = 0;
     for (uint32_t i = 0; plan->has_roles && i < GPUL_ROLE_COUNT; i++) {
-        if (plan->roles.counts[i] == 0)
+        if (plan->roles.counts[i] == 0) {
             continue;
+        }
         gpul__role__init(&p->roles[count]);
         p->roles[count].name = borrow(gpul_role_name((enum gpul_role)i));
         p->roles[count].count = plan->roles.counts[i];
@@ -151,11 +159,12 @@ static void fill_roles(struct parts *p, const struct plan *plan)
 static void fill_names(struct parts *p, const struct plan *plan,
                        const char *prefix)
 {
-    if (plan->node_count == 1)
-        snprintf(p->names, sizeof p->names, "%s0", prefix);
-    else
-        snprintf(p->names, sizeof p->names, "%s[0-%" PRIu32 "]", prefix,
+    if (plan->node_count == 1) {
+        snprintf(p->names, sizeof(p->names), "%s0", prefix);
+    } else {
+        snprintf(p->names, sizeof(p->names), "%s[0-%" PRIu32 "]", prefix,
                  plan->node_count - 1);
+    }
     p->name_list[0] = p->names;
     p->job.n_node_names = 1;
     p->job.node_names = p->name_list;
@@ -189,31 +198,35 @@ static int encode(struct gpul_buf *out, struct parts *p, struct gpul_error *err)
     /* What the coordinator would refuse must not be sent: it would end. */
     int rc = gpul_body_check(gpul_body_rule(GPUL__FRAME__BODY_JOB),
                              &p->job.base, err);
-    if (rc != 0)
+    if (rc != 0) {
         return gpul_wrap(err, rc, "the job cannot be told");
+    }
     rc = gpul_message_encode(out, &frame, err);
-    if (rc == GPUL_ELIMIT)
+    if (rc == GPUL_ELIMIT) {
         return gpul_fail(err, rc,
                          "the command and the -x values are longer than "
                          "%u bytes; put long values into a file",
                          GPUL_JOB_BYTES_MAX);
+    }
     return rc;
 }
 
 int job_message_encode(struct gpul_buf *out, const struct plan *plan,
                        const struct job_message *m, struct gpul_error *err)
 {
-    struct parts *p = calloc(1, sizeof *p);
-    if (p == NULL)
+    struct parts *p = calloc(1, sizeof(*p));
+    if (p == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
     gpul__job__init(&p->job);
     fill_scalars(p, plan, m);
     fill_names(p, plan, m->name_prefix);
     fill_self_test(p, plan, m);
     fill_roles(p, plan);
     int rc = fill_command(p, plan, m->working_directory);
-    if (rc == 0)
+    if (rc == 0) {
         rc = fill_environment(p, plan);
+    }
     rc = rc == 0 ? encode(out, p, err) : gpul_fail(err, rc, "out of memory");
     free(p->arguments);
     free(p->variables);

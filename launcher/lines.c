@@ -31,8 +31,9 @@ static void end_at_newline(struct lines *l, struct gpul_buf *out,
     bool is_rest_of_crlf =
         l->is_after_cr && l->has_printed_at_cr && n == 0 && l->held.used == 0;
     l->is_after_cr = false;
-    if (!is_rest_of_crlf)
+    if (!is_rest_of_crlf) {
         put_line(l, out, label, bytes, n);
+    }
 }
 
 /* An empty line that ends in CR is how most progress bars begin theirs. */
@@ -41,15 +42,17 @@ static void end_at_return(struct lines *l, struct gpul_buf *out,
 {
     l->is_after_cr = true;
     l->has_printed_at_cr = l->held.used + n > 0;
-    if (l->has_printed_at_cr)
+    if (l->has_printed_at_cr) {
         put_line(l, out, label, bytes, n);
+    }
 }
 
 static int hold(struct lines *l, struct gpul_buf *out, const char *label,
                 const uint8_t *bytes, size_t n)
 {
-    if (n == 0)
+    if (n == 0) {
         return 0;
+    }
     l->is_after_cr = false;
     while (l->held.used + n > LINES_HELD_BYTES_MAX) {
         size_t fits = LINES_HELD_BYTES_MAX - l->held.used;
@@ -65,12 +68,13 @@ int lines_feed(struct lines *l, struct gpul_buf *out, const char *label,
 {
     size_t start = 0;
     for (size_t i = 0; i < n; i++) {
-        if (bytes[i] == '\n')
+        if (bytes[i] == '\n') {
             end_at_newline(l, out, label, bytes + start, i - start);
-        else if (bytes[i] == '\r')
+        } else if (bytes[i] == '\r') {
             end_at_return(l, out, label, bytes + start, i - start);
-        else
+        } else {
             continue;
+        }
         start = i + 1;
     }
     int rc = hold(l, out, label, bytes + start, n - start);
@@ -80,7 +84,8 @@ int lines_feed(struct lines *l, struct gpul_buf *out, const char *label,
 int lines_finish(struct lines *l, struct gpul_buf *out, const char *label)
 {
     l->is_after_cr = false;
-    if (l->held.used > 0)
+    if (l->held.used > 0) {
         put_line(l, out, label, NULL, 0);
+    }
     return out->is_failed ? GPUL_ELIMIT : 0;
 }

@@ -21,8 +21,9 @@ enum {
 
 static int make_one(const char *path, struct gpul_error *err)
 {
-    if (mkdir(path, DIRECTORY_MODE) == 0 || errno == EEXIST)
+    if (mkdir(path, DIRECTORY_MODE) == 0 || errno == EEXIST) {
         return 0;
+    }
     return gpul_fail_errno(err, errno, "cannot create %s", path);
 }
 
@@ -31,19 +32,22 @@ static int make_all(const char *path, struct gpul_error *err)
 {
     char part[PATH_MAX];
     size_t n = strlen(path);
-    if (n == 0 || n >= sizeof part)
+    if (n == 0 || n >= sizeof(part)) {
         return gpul_fail(err, GPUL_EINVAL, "\"%.60s\": not a usable path",
                          path);
+    }
     struct stat st;
-    if (stat(path, &st) == 0)
+    if (stat(path, &st) == 0) {
         return 0;
+    }
     memcpy(part, path, n + 1);
     for (char *slash = strchr(part + 1, '/'); slash != NULL;
          slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         int rc = stat(part, &st) == 0 ? 0 : make_one(part, err);
-        if (rc != 0)
+        if (rc != 0) {
             return rc;
+        }
         *slash = '/';
     }
     return make_one(part, err);
@@ -52,12 +56,15 @@ static int make_all(const char *path, struct gpul_error *err)
 static int check_directory(const char *path, struct gpul_error *err)
 {
     struct stat st;
-    if (stat(path, &st) != 0)
+    if (stat(path, &st) != 0) {
         return gpul_fail_errno(err, errno, "cannot use %s", path);
-    if (!S_ISDIR(st.st_mode))
+    }
+    if (!S_ISDIR(st.st_mode)) {
         return gpul_fail(err, GPUL_EINVAL, "%s is not a directory", path);
-    if (access(path, R_OK | W_OK | X_OK) != 0)
+    }
+    if (access(path, R_OK | W_OK | X_OK) != 0) {
         return gpul_fail_errno(err, errno, "cannot write in %s", path);
+    }
     return 0;
 }
 
@@ -66,19 +73,22 @@ static int try_file(const char *path, struct gpul_error *err)
 {
     char name[PATH_MAX];
     char block[TEST_BYTES] = {0};
-    if (snprintf(name, sizeof name, "%s/.gpulaunch-XXXXXX", path) >=
-        (int)sizeof name)
+    if (snprintf(name, sizeof(name), "%s/.gpulaunch-XXXXXX", path) >=
+        (int)sizeof(name)) {
         return gpul_fail(err, GPUL_EINVAL, "%s: the path is too long", path);
+    }
     int fd = mkostemp(name, O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
         return gpul_fail_errno(err, errno, "cannot write in %s", path);
-    ssize_t put = write(fd, block, sizeof block);
+    }
+    ssize_t put = write(fd, block, sizeof(block));
     int why = put < 0 ? errno : ENOSPC;
-    int rc = put == (ssize_t)sizeof block
+    int rc = put == (ssize_t)sizeof(block)
                  ? 0
                  : gpul_fail_errno(err, why, "cannot write in %s", path);
-    if (close(fd) != 0 && rc == 0)
+    if (close(fd) != 0 && rc == 0) {
         rc = gpul_fail_errno(err, errno, "cannot write in %s", path);
+    }
     unlink(name);
     return rc;
 }
@@ -87,16 +97,18 @@ static int try_file(const char *path, struct gpul_error *err)
  * the job and its files behind it. */
 static int check_name(const char *path, struct gpul_error *err)
 {
-    if (!gpul_text_is_valid(path, GPUL_TEXT_LINE))
+    if (!gpul_text_is_valid(path, GPUL_TEXT_LINE)) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s has bytes that are not UTF-8 or control "
                          "characters; choose another directory",
                          path);
-    if (strlen(path) + NAMES_BYTES > GPUL_PATH_BYTES_MAX)
+    }
+    if (strlen(path) + NAMES_BYTES > GPUL_PATH_BYTES_MAX) {
         return gpul_fail(err, GPUL_EINVAL,
                          "a path of %zu bytes is too long for the names of "
                          "log files; choose another directory",
                          strlen(path));
+    }
     return 0;
 }
 
@@ -104,18 +116,22 @@ static int check_name(const char *path, struct gpul_error *err)
 static int resolve(char **out, const char *path, struct gpul_error *err)
 {
     int rc = check_directory(path, err);
-    if (rc == 0)
+    if (rc == 0) {
         rc = try_file(path, err);
-    if (rc != 0)
+    }
+    if (rc != 0) {
         return rc;
+    }
     char *absolute = realpath(path, NULL);
-    if (absolute == NULL)
+    if (absolute == NULL) {
         return gpul_fail_errno(err, errno, "cannot use %s", path);
+    }
     rc = check_name(absolute, err);
-    if (rc == 0)
+    if (rc == 0) {
         *out = absolute;
-    else
+    } else {
         free(absolute);
+    }
     return rc;
 }
 
@@ -132,14 +148,17 @@ static int open_state(char **out, struct gpul_error *err)
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
     int n;
-    if (state != NULL && state[0] == '/')
-        n = snprintf(path, sizeof path, "%s/gpulaunch/logs", state);
-    else if (home != NULL && home[0] == '/')
-        n = snprintf(path, sizeof path, "%s/.local/state/gpulaunch/logs", home);
-    else
+    if (state != NULL && state[0] == '/') {
+        n = snprintf(path, sizeof(path), "%s/gpulaunch/logs", state);
+    } else if (home != NULL && home[0] == '/') {
+        n = snprintf(path, sizeof(path), "%s/.local/state/gpulaunch/logs",
+                     home);
+    } else {
         return gpul_fail(err, GPUL_ENOTFOUND, "HOME is not set");
-    if (n >= (int)sizeof path)
+    }
+    if (n >= (int)sizeof(path)) {
         return gpul_fail(err, GPUL_EINVAL, "the path is too long");
+    }
     int rc = make_all(path, err);
     return rc == 0 ? resolve(out, path, err) : rc;
 }
@@ -150,27 +169,32 @@ static int open_temporary(char **out, struct gpul_error *err)
 {
     char path[PATH_MAX];
     const char *base = getenv("TMPDIR");
-    if (base == NULL || base[0] != '/')
+    if (base == NULL || base[0] != '/') {
         base = "/tmp";
-    if (snprintf(path, sizeof path, "%s/gpulaunch-%lu", base,
-                 (unsigned long)getuid()) >= (int)sizeof path)
+    }
+    if (snprintf(path, sizeof(path), "%s/gpulaunch-%lu", base,
+                 (unsigned long)getuid()) >= (int)sizeof(path)) {
         return gpul_fail(err, GPUL_EINVAL, "TMPDIR is too long");
+    }
     int rc = make_one(path, err);
-    if (rc != 0)
+    if (rc != 0) {
         return rc;
+    }
     struct stat st;
     if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) ||
-        st.st_uid != getuid() || (st.st_mode & 077) != 0)
+        st.st_uid != getuid() || (st.st_mode & 077) != 0) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s is not a private directory of this user", path);
+    }
     return resolve(out, path, err);
 }
 
 int logdir_open_default(char **out, struct gpul_error *err)
 {
     *out = NULL;
-    if (open_state(out, NULL) == 0)
+    if (open_state(out, NULL) == 0) {
         return 0;
+    }
     int rc = open_temporary(out, err);
     return rc == 0 ? 0
                    : gpul_wrap(err, rc, "no place for logs; give --log-dir");

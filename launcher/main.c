@@ -30,14 +30,15 @@ static void ensure_standard_fds(void)
     do {
         fd = open("/dev/null", O_RDWR);
     } while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO)
+    if (fd > STDERR_FILENO) {
         close(fd);
+    }
 }
 
 /* What the user wrote may stand in it: still one line, and harmless. */
 static int fail(struct gpul_error *err)
 {
-    gpul_text_clean_line(err->text, sizeof err->text - 1);
+    gpul_text_clean_line(err->text, sizeof(err->text) - 1);
     dprintf(STDERR_FILENO, "gpulaunch: %s\n", err->text);
     return SESSION_EXIT_INTERNAL;
 }
@@ -45,10 +46,12 @@ static int fail(struct gpul_error *err)
 static int print(const char *text)
 {
     int why = gpul_write_all(STDOUT_FILENO, text, strlen(text));
-    if (why == 0)
+    if (why == 0) {
         return 0;
-    if (why == EPIPE)
+    }
+    if (why == EPIPE) {
         return SESSION_EXIT_PIPE;
+    }
     struct gpul_error err = {0};
     gpul_fail_errno(&err, why, "cannot write to standard output");
     return fail(&err);
@@ -82,17 +85,20 @@ static int run(const struct plan *plan)
  * Within a job there are those that gpulaunch itself gave to its ranks. */
 static void note_misspelt_variables(void)
 {
-    if (getenv("GPULAUNCH_JOB_ID") != NULL)
+    if (getenv("GPULAUNCH_JOB_ID") != NULL) {
         return;
+    }
     for (char **at = environ; *at != NULL; at++) {
         char name[NAME_BYTES];
         size_t n = strcspn(*at, "=");
-        if (n >= sizeof(name))
+        if (n >= sizeof(name)) {
             continue;
+        }
         snprintf(name, sizeof(name), "%.*s", (int)n, *at);
         const char *near = cli_nearest_variable(name);
-        if (near == NULL)
+        if (near == NULL) {
             continue;
+        }
         gpul_text_clean_line(name, sizeof(name) - 1);
         dprintf(STDERR_FILENO,
                 "gpulaunch: note: %s is ignored; did you mean %s?\n", name,
@@ -108,8 +114,9 @@ int main(int argc, char **argv)
     struct gpul_error err = {0};
     int rc = cli_parse(&plan, argc - 1, argv + 1, look_up, NULL, &err);
     if (rc == 0 && !plan.is_quiet &&
-        (plan.verb == PLAN_RUN || plan.verb == PLAN_ENV))
+        (plan.verb == PLAN_RUN || plan.verb == PLAN_ENV)) {
         note_misspelt_variables();
+    }
     int code = rc == 0 ? run(&plan) : fail(&err);
     plan_release(&plan);
     return code;

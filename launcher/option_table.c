@@ -285,7 +285,7 @@ static const struct gpul_option table[] = {
 
 const struct gpul_option *option_table(size_t *count)
 {
-    *count = sizeof table / sizeof table[0];
+    *count = sizeof(table) / sizeof(table[0]);
     return table;
 }
 

@@ -5,8 +5,9 @@
 
 void plan_release(struct plan *plan)
 {
-    for (size_t i = 0; i < plan->variable_count; i++)
+    for (size_t i = 0; i < plan->variable_count; i++) {
         free(plan->variables[i].name);
+    }
     free(plan->variables);
     plan->variables = NULL;
     plan->variable_count = 0;
@@ -19,7 +20,8 @@ bool plan_has(const struct plan *plan, enum option option)
 
 uint32_t plan_world_size(const struct plan *plan)
 {
-    if (plan->per_node != PLAN_PER_NODE_COUNT)
+    if (plan->per_node != PLAN_PER_NODE_COUNT) {
         return 0;
+    }
     return plan->node_count * plan->ranks_per_node;
 }

@@ -34,8 +34,9 @@ static bool is_dumb(void)
 /* https://no-color.org: any value but the empty one asks for none. */
 static bool choose_color(const struct plan *plan, bool is_capable)
 {
-    if (plan->color != PLAN_CHOICE_AUTO)
+    if (plan->color != PLAN_CHOICE_AUTO) {
         return plan->color == PLAN_CHOICE_YES;
+    }
     const char *no_color = getenv("NO_COLOR");
     return is_capable && (no_color == NULL || no_color[0] == '\0');
 }
@@ -66,11 +67,11 @@ void progress_release(struct progress *p)
 static void say_line(struct progress *p, const char *color, const char *text)
 {
     char line[LINE_BYTES];
-    int n = snprintf(line, sizeof line, "gpulaunch: %s%s%s\n",
+    int n = snprintf(line, sizeof(line), "gpulaunch: %s%s%s\n",
                      p->has_color ? color : "", text,
                      p->has_color && color[0] != '\0' ? PLAIN : "");
-    if (n >= (int)sizeof line) {
-        n = (int)sizeof line - 1;
+    if (n >= (int)sizeof(line)) {
+        n = (int)sizeof(line) - 1;
         line[n - 1] = '\n';
     }
     console_say(p->console, line, (size_t)n);
@@ -81,9 +82,9 @@ say_formatted(struct progress *p, const char *color, const char *format,
               va_list args)
 {
     char text[LINE_BYTES - 64];
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(text, sizeof(text), format, args);
     /* Names of files may stand in it: still one line, and harmless. */
-    gpul_text_clean_line(text, sizeof text - 1);
+    gpul_text_clean_line(text, sizeof(text) - 1);
     say_line(p, color, text);
 }
 
@@ -97,8 +98,9 @@ void progress_fault(struct progress *p, const char *format, ...)
 
 void progress_note(struct progress *p, const char *format, ...)
 {
-    if (p->plan->is_quiet)
+    if (p->plan->is_quiet) {
         return;
+    }
     va_list args;
     va_start(args, format);
     say_formatted(p, "", format, args);
@@ -109,11 +111,13 @@ void progress_note(struct progress *p, const char *format, ...)
  * the last blank that fits; NULL: nowhere. */
 static char *find_break(char *text, size_t n)
 {
-    if (strlen(text) <= n)
+    if (strlen(text) <= n) {
         return NULL;
+    }
     for (char *at = text + n; at > text + INDENT; at--) {
-        if (*at == ' ')
+        if (*at == ' ') {
             return at;
+        }
     }
     return NULL;
 }
@@ -142,8 +146,9 @@ static void say_lines(struct progress *p, const char *color, char *text)
 {
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest))
+         line = strtok_r(NULL, "\n", &rest)) {
         say_sentence(p, color, line);
+    }
 }
 
 static void say_table(struct progress *p, const Gpul__Event *event)
@@ -151,8 +156,9 @@ static void say_table(struct progress *p, const Gpul__Event *event)
     struct gpul_buf out;
     gpul_buf_init(&out, TEXT_BYTES_MAX);
     if (table_self_test(&out, event, (uint32_t)p->status.names.count,
-                        console_width(p->console)) == 0)
+                        console_width(p->console)) == 0) {
         console_say(p->console, (const char *)out.data, out.used);
+    }
     gpul_buf_release(&out);
 }
 
@@ -161,8 +167,9 @@ static void say_event(struct progress *p, const Gpul__Event *event)
     bool is_passed = event->kind == GPUL__EVENT__KIND__SELF_TEST_PASSED;
     struct gpul_buf out;
     gpul_buf_init(&out, TEXT_BYTES_MAX);
-    if (is_passed)
+    if (is_passed) {
         say_table(p, event);
+    }
     if (status_sentence(&out, event, &p->status) == 0 && out.used > 0) {
         gpul_buf_append(&out, "", 1);
         say_lines(p, is_passed ? GREEN : "", (char *)out.data);
@@ -188,14 +195,18 @@ void progress_event(struct progress *p, const Gpul__Event *event,
                     uint64_t now_ms)
 {
     status_update(&p->status, event);
-    if (p->status.phase == STATUS_RUNNING)
+    if (p->status.phase == STATUS_RUNNING) {
         console_live(p->console, NULL, 0);
-    if (p->plan->is_quiet || (status_is_detail(event) && !p->plan->is_verbose))
+    }
+    if (p->plan->is_quiet ||
+        (status_is_detail(event) && !p->plan->is_verbose)) {
         return;
-    if (event->kind == GPUL__EVENT__KIND__STOPPING && !p->plan->is_verbose)
+    }
+    if (event->kind == GPUL__EVENT__KIND__STOPPING && !p->plan->is_verbose) {
         put_off(p, event, now_ms);
-    else
+    } else {
         say_event(p, event);
+    }
 }
 
 static void draw(struct progress *p, uint64_t now_ms)
@@ -215,8 +226,9 @@ static void remind(struct progress *p, uint64_t now_ms)
     struct gpul_buf out;
     gpul_buf_init(&out, LINE_BYTES);
     status_live(&out, &p->status, now_ms - p->started_ms, LINE_BYTES - 1);
-    if (out.used > 0)
+    if (out.used > 0) {
         progress_note(p, "%.*s", (int)out.used, (const char *)out.data);
+    }
     gpul_buf_release(&out);
 }
 
@@ -224,11 +236,13 @@ void progress_tick(struct progress *p, uint64_t now_ms)
 {
     if (now_ms >= p->stopping_ms) {
         p->stopping_ms = UINT64_MAX;
-        if (p->stopping != NULL)
+        if (p->stopping != NULL) {
             progress_note(p, "%s", p->stopping);
+        }
     }
-    if (p->status.phase == STATUS_RUNNING || now_ms < p->next_ms)
+    if (p->status.phase == STATUS_RUNNING || now_ms < p->next_ms) {
         return;
+    }
     if (p->is_live) {
         draw(p, now_ms);
         p->next_ms = now_ms + LIVE_EVERY_MS;
@@ -240,7 +254,8 @@ void progress_tick(struct progress *p, uint64_t now_ms)
 
 uint64_t progress_next_ms(const struct progress *p)
 {
-    if (p->plan->is_quiet || p->status.phase == STATUS_RUNNING)
+    if (p->plan->is_quiet || p->status.phase == STATUS_RUNNING) {
         return p->stopping_ms;
+    }
     return p->next_ms < p->stopping_ms ? p->next_ms : p->stopping_ms;
 }

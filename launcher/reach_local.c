@@ -34,8 +34,9 @@ static int find_one(char *out, const char *directory, const char *name,
     static const char *const places[] = {"", "/../libexec/gpulaunch"};
     for (size_t i = 0; i < 2; i++) {
         int n = snprintf(out, PATH_MAX, "%s%s/%s", directory, places[i], name);
-        if (n < PATH_MAX && access(out, X_OK) == 0)
+        if (n < PATH_MAX && access(out, X_OK) == 0) {
             return 0;
+        }
     }
     return gpul_fail(err, GPUL_ENOTFOUND,
                      "%s is neither in %s nor in %s/../libexec/gpulaunch; "
@@ -46,13 +47,15 @@ static int find_one(char *out, const char *directory, const char *name,
 int reach_local_find(struct reach_local *r, struct gpul_error *err)
 {
     char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0)
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n < 0) {
         return gpul_fail_errno(err, errno, "cannot read /proc/self/exe");
+    }
     self[n] = '\0';
     char *slash = strrchr(self, '/');
-    if (slash != NULL)
+    if (slash != NULL) {
         *slash = '\0';
+    }
     int rc = find_one(r->coordinator_path, self, "gpulaunch-coordinator", err);
     return rc != 0 ? rc
                    : find_one(r->worker_path, self, "gpulaunch-worker", err);
@@ -67,10 +70,12 @@ int reach_local_find(struct reach_local *r, struct gpul_error *err)
 static int open_words(struct gpul_error *err)
 {
     int fd = memfd_create("gpulaunch-stderr", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
+    if (fd < 0) {
         return gpul_fail_errno(err, errno, "cannot create a memory file");
-    if (ftruncate(fd, WORDS_BYTES_MAX) == 0)
+    }
+    if (ftruncate(fd, WORDS_BYTES_MAX) == 0) {
         (void)fcntl(fd, F_ADD_SEALS, F_SEAL_GROW);
+    }
     return fd;
 }
 
@@ -80,8 +85,9 @@ static int start_child(struct reach_local *r, struct reach_child *child,
                        int parent_death_signal, struct gpul_error *err)
 {
     child->words_fd = open_words(err);
-    if (child->words_fd < 0)
+    if (child->words_fd < 0) {
         return child->words_fd;
+    }
     fds[2] = (struct gpul_spawn_fd){child->words_fd, 2};
     struct gpul_spawn spec = {
         .path = path,
@@ -93,8 +99,9 @@ static int start_child(struct reach_local *r, struct reach_child *child,
     };
     int exec_errno = 0;
     int rc = gpul_spawn(&child->pid, &exec_errno, &spec, err);
-    if (rc != 0)
+    if (rc != 0) {
         return gpul_wrap(err, rc, "cannot start %s", path);
+    }
     r->alive++;
     return 0;
 }
@@ -110,7 +117,7 @@ static int start_coordinator(struct reach_local *r,
         {job->operator_fd, 3}, {job->listen_fd, 4},
     };
     return start_child(r, &r->coordinator, r->coordinator_path, arguments, fds,
-                       sizeof fds / sizeof fds[0], 0, err);
+                       sizeof(fds) / sizeof(fds[0]), 0, err);
 }
 
 /* The longest start-up comes first; then all workers are on their way while
@@ -124,18 +131,18 @@ static int start_worker(struct reach_local *r,
     char join[] = "--join-timeout";
     char address[ADDRESS_BYTES], name[NUMBER_BYTES], seconds[NUMBER_BYTES];
     char id[NAME_MAX];
-    snprintf(address, sizeof address, "127.0.0.1:%u", job->port);
-    snprintf(name, sizeof name, REACH_LOCAL_PREFIX "%" PRIu32, index);
-    snprintf(seconds, sizeof seconds, "%" PRIu32,
+    snprintf(address, sizeof(address), "127.0.0.1:%u", job->port);
+    snprintf(name, sizeof(name), REACH_LOCAL_PREFIX "%" PRIu32, index);
+    snprintf(seconds, sizeof(seconds), "%" PRIu32,
              (job->join_timeout_ms - 1) / 1000 + 1);
-    snprintf(id, sizeof id, "%s", job->job_id);
+    snprintf(id, sizeof(id), "%s", job->job_id);
     char *arguments[] = {program,   connect, address, id_flag, id,
                          name_flag, name,    join,    seconds, NULL};
     struct gpul_spawn_fd fds[] = {{null_fd, 0}, {null_fd, 1}, {-1, 2}};
     /* Should we be killed, the coordinator stops the job; but it cannot tell
      * a worker that has not joined yet. */
     return start_child(r, &r->workers[index], r->worker_path, arguments, fds,
-                       sizeof fds / sizeof fds[0], SIGTERM, err);
+                       sizeof(fds) / sizeof(fds[0]), SIGTERM, err);
 }
 
 /* A shell that had started something and then exec'ed us. */
@@ -143,11 +150,13 @@ static int note_strangers(struct reach_local *r, struct gpul_error *err)
 {
     pid_t pids[GPUL_CHILDREN_MAX];
     size_t count = gpul_children_find(pids, GPUL_CHILDREN_MAX);
-    if (count == 0)
+    if (count == 0) {
         return 0;
+    }
     r->strangers = calloc(count, sizeof(*r->strangers));
-    if (r->strangers == NULL)
+    if (r->strangers == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
     memcpy(r->strangers, pids, count * sizeof(*r->strangers));
     r->stranger_count = count;
     return 0;
@@ -156,26 +165,32 @@ static int note_strangers(struct reach_local *r, struct gpul_error *err)
 int reach_local_start(struct reach_local *r, const struct reach_local_job *job,
                       struct gpul_error *err)
 {
-    r->workers = calloc(job->node_count, sizeof *r->workers);
-    if (r->workers == NULL)
+    r->workers = calloc(job->node_count, sizeof(*r->workers));
+    if (r->workers == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
     r->worker_count = job->node_count;
     r->coordinator.words_fd = -1;
-    for (uint32_t i = 0; i < r->worker_count; i++)
+    for (uint32_t i = 0; i < r->worker_count; i++) {
         r->workers[i].words_fd = -1;
+    }
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null_fd < 0)
+    if (null_fd < 0) {
         return gpul_fail_errno(err, errno, "cannot open /dev/null");
+    }
     /* Orphans of a dead worker come to us, so that none gets away. */
     gpul_children_adopt();
     int rc = note_strangers(r, err);
-    if (rc == 0)
+    if (rc == 0) {
         rc = start_coordinator(r, job, null_fd, err);
-    for (uint32_t i = 0; rc == 0 && i < r->worker_count; i++)
+    }
+    for (uint32_t i = 0; rc == 0 && i < r->worker_count; i++) {
         rc = start_worker(r, job, i, null_fd, err);
+    }
     close(null_fd);
-    if (rc != 0)
+    if (rc != 0) {
         reach_local_kill_all(r);
+    }
     return rc;
 }
 
@@ -183,11 +198,13 @@ int reach_local_start(struct reach_local *r, const struct reach_local_job *job,
 
 static struct reach_child *child_of(struct reach_local *r, pid_t pid)
 {
-    if (r->coordinator.pid == pid)
+    if (r->coordinator.pid == pid) {
         return &r->coordinator;
+    }
     for (uint32_t i = 0; i < r->worker_count; i++) {
-        if (r->workers[i].pid == pid)
+        if (r->workers[i].pid == pid) {
             return &r->workers[i];
+        }
     }
     return NULL;
 }
@@ -196,8 +213,9 @@ static struct reach_child *child_of(struct reach_local *r, pid_t pid)
 static void forget_stranger(struct reach_local *r, pid_t pid)
 {
     for (size_t i = 0; i < r->stranger_count; i++) {
-        if (r->strangers[i] == pid)
+        if (r->strangers[i] == pid) {
             r->strangers[i] = 0;
+        }
     }
 }
 
@@ -207,10 +225,12 @@ bool reach_local_reap(struct reach_local *r)
     for (;;) {
         int status = 0;
         pid_t pid = waitpid(-1, &status, WNOHANG);
-        if (pid < 0 && errno == EINTR)
+        if (pid < 0 && errno == EINTR) {
             continue;
-        if (pid <= 0)
+        }
+        if (pid <= 0) {
             return any;
+        }
         struct reach_child *child = child_of(r, pid);
         if (child == NULL) {
             forget_stranger(r, pid);
@@ -227,20 +247,23 @@ bool reach_local_reap(struct reach_local *r)
 void reach_local_signal_worker(const struct reach_local *r, uint32_t index,
                                int number)
 {
-    if (r->workers[index].pid > 0)
+    if (r->workers[index].pid > 0) {
         kill(r->workers[index].pid, number);
+    }
 }
 
 void reach_local_signal_workers(const struct reach_local *r, int number)
 {
-    for (uint32_t i = 0; i < r->worker_count; i++)
+    for (uint32_t i = 0; i < r->worker_count; i++) {
         reach_local_signal_worker(r, i, number);
+    }
 }
 
 void reach_local_signal_coordinator(const struct reach_local *r, int number)
 {
-    if (r->coordinator.pid > 0)
+    if (r->coordinator.pid > 0) {
         kill(r->coordinator.pid, number);
+    }
 }
 
 void reach_local_kill_all(struct reach_local *r)
@@ -248,8 +271,9 @@ void reach_local_kill_all(struct reach_local *r)
     reach_local_signal_workers(r, SIGKILL);
     reach_local_signal_coordinator(r, SIGKILL);
     while (r->alive > 0) {
-        if (!reach_local_reap(r))
+        if (!reach_local_reap(r)) {
             usleep(POLL_US);
+        }
     }
 }
 
@@ -260,13 +284,16 @@ static void append_words(struct gpul_buf *out, int fd)
     off_t size = lseek(fd, 0, SEEK_CUR);
     off_t from = size > WORDS_BYTES ? size - WORDS_BYTES : 0;
     ssize_t n = pread(fd, words, (size_t)(size - from), from);
-    while (n > 0 && (unsigned char)words[n - 1] <= ' ')
+    while (n > 0 && (unsigned char)words[n - 1] <= ' ') {
         n--;
-    if (n <= 0)
+    }
+    if (n <= 0) {
         return;
+    }
     for (ssize_t i = 0; i < n; i++) {
-        if ((unsigned char)words[i] < ' ')
+        if ((unsigned char)words[i] < ' ') {
             words[i] = ' ';
+        }
     }
     words[n] = '\0';
     gpul_text_clean_line(words, WORDS_BYTES);
@@ -282,8 +309,9 @@ int reach_local_describe(struct gpul_buf *out, const struct reach_child *child)
         gpul_buf_appendf(out, "ended with exit code %d",
                          WEXITSTATUS(child->status));
     }
-    if (child->words_fd >= 0)
+    if (child->words_fd >= 0) {
         append_words(out, child->words_fd);
+    }
     return out->is_failed ? GPUL_ELIMIT : 0;
 }
 
@@ -292,8 +320,9 @@ int reach_local_describe(struct gpul_buf *out, const struct reach_child *child)
 static bool is_stranger(const struct reach_local *r, pid_t pid)
 {
     for (size_t i = 0; i < r->stranger_count; i++) {
-        if (r->strangers[i] == pid)
+        if (r->strangers[i] == pid) {
             return true;
+        }
     }
     return false;
 }
@@ -305,8 +334,9 @@ static bool kill_orphans(struct reach_local *r)
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         if (child_of(r, pids[i]) == NULL && !is_stranger(r, pids[i]) &&
-            kill(pids[i], SIGKILL) == 0)
+            kill(pids[i], SIGKILL) == 0) {
             any = true;
+        }
     }
     return any;
 }
@@ -314,8 +344,9 @@ static bool kill_orphans(struct reach_local *r)
 bool reach_local_has_casualty(const struct reach_local *r)
 {
     for (uint32_t i = 0; i < r->worker_count; i++) {
-        if (r->workers[i].has_ended && r->workers[i].status != 0)
+        if (r->workers[i].has_ended && r->workers[i].status != 0) {
             return true;
+        }
     }
     return false;
 }
@@ -326,8 +357,9 @@ bool reach_local_sweep(struct reach_local *r)
     bool any = false;
     for (int round = 0; round < SWEEP_ROUNDS; round++) {
         reach_local_reap(r);
-        if (!kill_orphans(r))
+        if (!kill_orphans(r)) {
             break;
+        }
         any = true;
         usleep(POLL_US);
     }
@@ -337,11 +369,13 @@ bool reach_local_sweep(struct reach_local *r)
 
 void reach_local_release(struct reach_local *r)
 {
-    if (r->coordinator.words_fd >= 0)
+    if (r->coordinator.words_fd >= 0) {
         close(r->coordinator.words_fd);
+    }
     for (uint32_t i = 0; i < r->worker_count; i++) {
-        if (r->workers[i].words_fd >= 0)
+        if (r->workers[i].words_fd >= 0) {
             close(r->workers[i].words_fd);
+        }
     }
     free(r->strangers);
     r->strangers = NULL;

@@ -12,8 +12,9 @@ static void *copy_message(const ProtobufCMessage *message)
 {
     size_t n = protobuf_c_message_get_packed_size(message);
     uint8_t *bytes = malloc(n + 1);
-    if (bytes == NULL)
+    if (bytes == NULL) {
         return NULL;
+    }
     protobuf_c_message_pack(message, bytes);
     void *copy = protobuf_c_message_unpack(message->descriptor, NULL, n, bytes);
     free(bytes);
@@ -22,8 +23,9 @@ static void *copy_message(const ProtobufCMessage *message)
 
 static void release_pages(struct record *r)
 {
-    for (size_t i = 0; i < r->page_count; i++)
+    for (size_t i = 0; i < r->page_count; i++) {
         gpul__event__free_unpacked(r->pages[i], NULL);
+    }
     free(r->pages);
     r->pages = NULL;
     r->page_count = 0;
@@ -33,10 +35,12 @@ void record_release(struct record *r)
 {
     release_pages(r);
     gpul__event__free_unpacked(r->self_test, NULL);
-    for (size_t i = 0; i < r->notice_count; i++)
+    for (size_t i = 0; i < r->notice_count; i++) {
         free(r->notices[i]);
-    for (size_t i = 0; i < r->fact_count; i++)
+    }
+    for (size_t i = 0; i < r->fact_count; i++) {
         free(r->facts[i]);
+    }
     gpul__job_end__free_unpacked(r->end, NULL);
     *r = (struct record){0};
 }
@@ -45,33 +49,39 @@ void record_release(struct record *r)
 static void add_page(struct record *r, const Gpul__Event *event)
 {
     bool is_first = event->n_members > 0 && event->members[0]->node_rank == 0;
-    if (is_first)
+    if (is_first) {
         release_pages(r);
+    }
     Gpul__Event **grown =
         realloc(r->pages, (r->page_count + 1) * sizeof(*r->pages));
-    if (grown == NULL)
+    if (grown == NULL) {
         return;
+    }
     r->pages = grown;
     Gpul__Event *copy = copy_message(&event->base);
-    if (copy != NULL)
+    if (copy != NULL) {
         r->pages[r->page_count++] = copy;
+    }
 }
 
 static void add_line(char **lines, size_t *count, size_t count_max,
                      const char *text)
 {
-    if (*count == count_max)
+    if (*count == count_max) {
         return;
+    }
     char *copy = strdup(text);
-    if (copy != NULL)
+    if (copy != NULL) {
         lines[(*count)++] = copy;
+    }
 }
 
 /* The last word on what the self-test runs on is the right one. */
 static void note_backend(struct record *r, const Gpul__Event *event)
 {
-    if (event->backend[0] != '\0')
-        snprintf(r->backend, sizeof r->backend, "%s", event->backend);
+    if (event->backend[0] != '\0') {
+        snprintf(r->backend, sizeof(r->backend), "%s", event->backend);
+    }
     r->is_simulated = event->is_simulated;
 }
 
@@ -110,8 +120,9 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
 
 int record_end(struct record *r, const Gpul__JobEnd *end, uint64_t now_ms)
 {
-    if (r->end != NULL)
+    if (r->end != NULL) {
         return 0;
+    }
     r->ended_ms = now_ms;
     r->end = copy_message(&end->base);
     return r->end != NULL ? 0 : GPUL_ENOMEM;
@@ -121,8 +132,9 @@ uint32_t record_world_size(const struct record *r)
 {
     uint32_t world = 0;
     for (size_t i = 0; i < r->page_count; i++) {
-        for (size_t k = 0; k < r->pages[i]->n_members; k++)
+        for (size_t k = 0; k < r->pages[i]->n_members; k++) {
             world += r->pages[i]->members[k]->rank_count;
+        }
     }
     return world;
 }

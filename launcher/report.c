@@ -10,8 +10,9 @@
 int report_signal(struct gpul_buf *out, uint32_t number)
 {
     const char *name = number < NSIG ? sigabbrev_np((int)number) : NULL;
-    if (name == NULL)
+    if (name == NULL) {
         return gpul_buf_appendf(out, "signal %" PRIu32, number);
+    }
     return gpul_buf_appendf(out, "SIG%s", name);
 }
 
@@ -21,8 +22,9 @@ int report_sentence(struct gpul_buf *out, const Gpul__JobEnd *end,
     const char *text = end->text[0] != '\0' ? end->text : end->reason;
     gpul_buf_append_text(out, text);
     if (end->log[0] != '\0') {
-        if (strstr(text, end->log) == NULL)
+        if (strstr(text, end->log) == NULL) {
             gpul_buf_appendf(out, "; its log: %s", end->log);
+        }
     } else if (end->has_rank && log_dir != NULL && log_dir[0] != '\0') {
         gpul_buf_appendf(out, "; logs: %s", log_dir);
     }

@@ -33,14 +33,16 @@ static int listen_on_loopback(int *fd, uint16_t *port, struct gpul_error *err)
         .sin_family = AF_INET,
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
-    socklen_t n = sizeof address;
+    socklen_t n = sizeof(address);
     *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (*fd < 0)
+    if (*fd < 0) {
         return gpul_fail_errno(err, errno, "cannot create a socket");
+    }
     if (bind(*fd, (struct sockaddr *)&address, n) != 0 ||
         listen(*fd, BACKLOG) != 0 ||
-        getsockname(*fd, (struct sockaddr *)&address, &n) != 0)
+        getsockname(*fd, (struct sockaddr *)&address, &n) != 0) {
         return gpul_fail_errno(err, errno, "cannot listen on 127.0.0.1");
+    }
     *port = ntohs(address.sin_port);
     return 0;
 }
@@ -53,8 +55,9 @@ static int start_children(struct session *s, int *fd, struct gpul_error *err)
     *fd = -1;
     int rc = listen_on_loopback(&listen_fd, &port, err);
     if (rc == 0 &&
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         rc = gpul_fail_errno(err, errno, "cannot create a socket pair");
+    }
     if (rc == 0) {
         struct reach_local_job job = {
             .job_id = s->job_id,
@@ -66,14 +69,17 @@ static int start_children(struct session *s, int *fd, struct gpul_error *err)
         };
         rc = reach_local_start(&s->reach, &job, err);
     }
-    if (rc == 0)
+    if (rc == 0) {
         *fd = pair[0];
-    else if (pair[0] >= 0)
+    } else if (pair[0] >= 0) {
         close(pair[0]);
-    if (pair[1] >= 0)
+    }
+    if (pair[1] >= 0) {
         close(pair[1]);
-    if (listen_fd >= 0)
+    }
+    if (listen_fd >= 0) {
         close(listen_fd);
+    }
     return rc;
 }
 
@@ -94,14 +100,16 @@ static int open_loop(struct session *s, struct gpul_error *err)
         .on_progress = on_output_moved,
     };
     int rc = uv_loop_init(&s->loop);
-    if (rc != 0)
+    if (rc != 0) {
         return gpul_fail(err, GPUL_ESYS, "cannot start the event loop: %s",
                          uv_strerror(rc));
+    }
     s->has_loop = true;
     rc = console_create(&s->console, &s->loop, STDOUT_FILENO, STDERR_FILENO,
                         &handlers, s, err);
-    if (rc != 0)
+    if (rc != 0) {
         return rc;
+    }
     rc = progress_init(&s->progress, s->console, s->plan, REACH_LOCAL_PREFIX,
                        s->record.started_ms);
     return rc == 0 ? 0 : gpul_fail(err, rc, "out of memory");
@@ -115,13 +123,16 @@ static int start(struct session *s, struct gpul_error *err)
     ending_init(&s->ending, s->record.started_ms, s->plan->timeout_ms,
                 s->plan->grace_ms);
     int rc = start_children(s, &fd, err);
-    if (rc != 0)
+    if (rc != 0) {
         return rc;
+    }
     rc = open_loop(s, err);
-    if (rc == 0)
+    if (rc == 0) {
         rc = session_watch(s, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         return session_open_desk(s, fd, err);
+    }
     close(fd);
     return rc;
 }
@@ -132,28 +143,33 @@ static void explain(struct session *s)
 {
     struct gpul_buf out;
     gpul_buf_init(&out, EXPLAIN_BYTES_MAX);
-    if (cli_explain(&out, s->plan) == 0)
+    if (cli_explain(&out, s->plan) == 0) {
         console_say(s->console, (const char *)out.data, out.used);
+    }
     gpul_buf_release(&out);
 }
 
 static void close_handle(uv_handle_t *handle, void *arg)
 {
     (void)arg;
-    if (!uv_is_closing(handle))
+    if (!uv_is_closing(handle)) {
         uv_close(handle, NULL);
+    }
 }
 
 /* Also after a start that failed half-way, hence the walk. */
 static void close_loop(struct session *s)
 {
-    if (!s->has_loop)
+    if (!s->has_loop) {
         return;
+    }
     s->is_closing = true;
-    if (s->desk != NULL)
+    if (s->desk != NULL) {
         gpul_transport_close(s->desk, 0);
-    if (s->console != NULL)
+    }
+    if (s->console != NULL) {
         console_close(s->console);
+    }
     uv_run(&s->loop, UV_RUN_NOWAIT);
     uv_walk(&s->loop, close_handle, NULL);
     uv_run(&s->loop, UV_RUN_DEFAULT);
@@ -180,11 +196,13 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
     struct session s = {.plan = plan};
     s.reach.coordinator.words_fd = -1;
     int rc = session_prepare(&s, err);
-    if (rc == 0)
-        rc = start(&s, err);
     if (rc == 0) {
-        if (plan->verb == PLAN_RUN && plan->is_explained)
+        rc = start(&s, err);
+    }
+    if (rc == 0) {
+        if (plan->verb == PLAN_RUN && plan->is_explained) {
             explain(&s);
+        }
         session_reap(&s);
         uv_run(&s.loop, UV_RUN_DEFAULT);
         *exit_code = session_exit_code(&s);

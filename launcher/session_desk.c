@@ -31,8 +31,9 @@ static void on_event(struct session *s, const Gpul__Event *event)
 {
     uint64_t now_ms = gpul_clock_ms();
     record_event(&s->record, event, now_ms);
-    if (event->kind == GPUL__EVENT__KIND__ASSIGNED)
+    if (event->kind == GPUL__EVENT__KIND__ASSIGNED) {
         configure_console(s);
+    }
     if (event->kind == GPUL__EVENT__KIND__RETRYING) {
         console_finish_lines(s->console);
         session_check_output(s);
@@ -53,8 +54,9 @@ static void on_job_end(struct session *s, const Gpul__JobEnd *end)
 static void on_env_report(struct session *s, const Gpul__EnvReport *report)
 {
     struct gpul_error err = {0};
-    if (envbook_add(&s->envbook, report, &err) == 0)
+    if (envbook_add(&s->envbook, report, &err) == 0) {
         return;
+    }
     session_end_by_ourselves(s, SESSION_EXIT_INTERNAL, "internal", err.text);
     session_cancel(s, SIGTERM, true);
 }
@@ -92,11 +94,13 @@ static void on_closed(void *arg, const struct gpul_error *why)
 {
     struct session *s = arg;
     s->desk = NULL;
-    if (s->is_closing)
+    if (s->is_closing) {
         return;
-    if (why != NULL && why->status != GPUL_ECLOSED && s->record.end == NULL)
+    }
+    if (why != NULL && why->status != GPUL_ECLOSED && s->record.end == NULL) {
         session_end_by_ourselves(s, SESSION_EXIT_LOST, "coordinator_lost",
                                  why->text);
+    }
     session_judge_coordinator(s);
     session_step(s, ENDING_DESK_LOST);
 }
@@ -109,8 +113,9 @@ int session_open_desk(struct session *s, int fd, struct gpul_error *err)
     };
     int rc = gpul_transport_open(&s->desk, &s->loop, fd, GPUL_PEER_DESK,
                                  &handlers, s, err);
-    if (rc != 0)
+    if (rc != 0) {
         return rc;
+    }
     rc = gpul_transport_send_bytes(s->desk, s->job_frame.data,
                                    s->job_frame.used, err);
     /* A coordinator that has ended already: the loop learns how. */
@@ -125,8 +130,9 @@ void session_cancel(struct session *s, int number, bool is_immediate)
     cancel.is_immediate = is_immediate;
     frame.body_case = GPUL__FRAME__BODY_CANCEL;
     frame.cancel = &cancel;
-    if (s->desk != NULL)
+    if (s->desk != NULL) {
         gpul_transport_send(s->desk, &frame, NULL);
+    }
 }
 
 void session_node_gone(struct session *s, uint32_t index, const char *words)
@@ -134,33 +140,37 @@ void session_node_gone(struct session *s, uint32_t index, const char *words)
     char name[64], text[512];
     Gpul__Frame frame = GPUL__FRAME__INIT;
     Gpul__NodeGone gone = GPUL__NODE_GONE__INIT;
-    snprintf(name, sizeof name, REACH_LOCAL_PREFIX "%" PRIu32, index);
-    snprintf(text, sizeof text, "%s", words);
-    gpul_text_clean_line(text, sizeof text - 1); /* it may be cut */
+    snprintf(name, sizeof(name), REACH_LOCAL_PREFIX "%" PRIu32, index);
+    snprintf(text, sizeof(text), "%s", words);
+    gpul_text_clean_line(text, sizeof(text) - 1); /* it may be cut */
     gone.node_name = name;
     gone.text = text;
     frame.body_case = GPUL__FRAME__BODY_NODE_GONE;
     frame.node_gone = &gone;
-    if (s->desk != NULL)
+    if (s->desk != NULL) {
         gpul_transport_send(s->desk, &frame, NULL);
+    }
 }
 
 void session_credit(struct session *s, uint32_t node_rank, uint64_t bytes)
 {
-    if (node_rank >= s->plan->node_count)
+    if (node_rank >= s->plan->node_count) {
         return;
+    }
     s->credits[node_rank] += bytes;
     s->has_credits = true;
 }
 
 void session_send_credits(struct session *s)
 {
-    if (!s->has_credits)
+    if (!s->has_credits) {
         return;
+    }
     s->has_credits = false;
     for (uint32_t i = 0; i < s->plan->node_count; i++) {
-        if (s->credits[i] == 0)
+        if (s->credits[i] == 0) {
             continue;
+        }
         Gpul__Frame frame = GPUL__FRAME__INIT;
         Gpul__Credit credit = GPUL__CREDIT__INIT;
         credit.node_rank = i;
@@ -168,7 +178,8 @@ void session_send_credits(struct session *s)
         frame.body_case = GPUL__FRAME__BODY_CREDIT;
         frame.credit = &credit;
         s->credits[i] = 0;
-        if (s->desk != NULL)
+        if (s->desk != NULL) {
             gpul_transport_send(s->desk, &frame, NULL);
+        }
     }
 }

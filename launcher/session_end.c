@@ -20,8 +20,8 @@ void session_end_by_ourselves(struct session *s, uint32_t exit_code,
 {
     char reason_copy[32], text_copy[WORDS_BYTES_MAX];
     Gpul__JobEnd end = GPUL__JOB_END__INIT;
-    snprintf(reason_copy, sizeof reason_copy, "%s", reason);
-    snprintf(text_copy, sizeof text_copy, "%s", text);
+    snprintf(reason_copy, sizeof(reason_copy), "%s", reason);
+    snprintf(text_copy, sizeof(text_copy), "%s", text);
     end.exit_code = exit_code;
     end.reason = reason_copy;
     end.text = text_copy;
@@ -34,10 +34,12 @@ static void close_everything(struct session *s)
 {
     s->is_closing = true;
     session_send_credits(s);
-    if (s->desk != NULL)
+    if (s->desk != NULL) {
         gpul_transport_close(s->desk, 0);
-    for (size_t i = 0; i < SESSION_SIGNAL_COUNT; i++)
+    }
+    for (size_t i = 0; i < SESSION_SIGNAL_COUNT; i++) {
         uv_close((uv_handle_t *)&s->signals[i], NULL);
+    }
     uv_close((uv_handle_t *)&s->timer, NULL);
     uv_close((uv_handle_t *)&s->prepare, NULL);
     console_close(s->console);
@@ -47,14 +49,16 @@ static void close_everything(struct session *s)
  * that is slow may take its time; a signal cuts the wait short. */
 static void close_if_over(struct session *s)
 {
-    if (s->is_closing || s->ending.phase != ENDING_GONE)
+    if (s->is_closing || s->ending.phase != ENDING_GONE) {
         return;
+    }
     if (!s->is_reported) {
         session_report(s);
         s->is_reported = true;
     }
-    if (console_is_drained(s->console) || s->is_drain_cut)
+    if (console_is_drained(s->console) || s->is_drain_cut) {
         close_everything(s);
+    }
 }
 
 void session_output_moved(struct session *s)
@@ -77,8 +81,9 @@ static bool has_job(const struct session *s)
 static void arm(struct session *s)
 {
     uint64_t next_ms = s->ending.deadline_ms;
-    if (has_job(s) && progress_next_ms(&s->progress) < next_ms)
+    if (has_job(s) && progress_next_ms(&s->progress) < next_ms) {
         next_ms = progress_next_ms(&s->progress);
+    }
     if (next_ms == UINT64_MAX) {
         uv_timer_stop(&s->timer);
         return;
@@ -91,8 +96,9 @@ static void arm(struct session *s)
 static void on_timer(uv_timer_t *timer)
 {
     struct session *s = timer->data;
-    if (has_job(s))
+    if (has_job(s)) {
         progress_tick(&s->progress, gpul_clock_ms());
+    }
     session_step(s, ENDING_TICK);
 }
 
@@ -107,8 +113,9 @@ static void lose_desk(struct session *s)
 static void dismiss_absent(const struct session *s)
 {
     for (uint32_t i = 0; i < s->reach.worker_count; i++) {
-        if (!status_has_joined(&s->progress.status, i))
+        if (!status_has_joined(&s->progress.status, i)) {
             reach_local_signal_worker(&s->reach, i, SIGTERM);
+        }
     }
 }
 
@@ -116,24 +123,31 @@ void session_step(struct session *s, enum ending_event event)
 {
     unsigned todo = ending_step(&s->ending, event, gpul_clock_ms());
     int number = s->stop_signal != 0 ? s->stop_signal : SIGTERM;
-    if ((todo & ENDING_CANCEL) != 0)
+    if ((todo & ENDING_CANCEL) != 0) {
         session_cancel(s, number, false);
-    if ((todo & ENDING_CANCEL_NOW) != 0)
+    }
+    if ((todo & ENDING_CANCEL_NOW) != 0) {
         session_cancel(s, number, true);
-    if ((todo & ENDING_LOSE_DESK) != 0)
+    }
+    if ((todo & ENDING_LOSE_DESK) != 0) {
         lose_desk(s);
-    if ((todo & ENDING_TERM_ABSENT) != 0)
+    }
+    if ((todo & ENDING_TERM_ABSENT) != 0) {
         dismiss_absent(s);
-    if ((todo & ENDING_TERM_WORKERS) != 0)
+    }
+    if ((todo & ENDING_TERM_WORKERS) != 0) {
         reach_local_signal_workers(&s->reach, SIGTERM);
-    if ((todo & ENDING_TERM_COORDINATOR) != 0)
+    }
+    if ((todo & ENDING_TERM_COORDINATOR) != 0) {
         reach_local_signal_coordinator(&s->reach, SIGTERM);
+    }
     if ((todo & ENDING_KILL_ALL) != 0) {
         reach_local_signal_workers(&s->reach, SIGKILL);
         reach_local_signal_coordinator(&s->reach, SIGKILL);
     }
-    if (s->reach.alive == 0 && !has_job(s))
+    if (s->reach.alive == 0 && !has_job(s)) {
         ending_step(&s->ending, ENDING_ALL_GONE, gpul_clock_ms());
+    }
     arm(s);
     close_if_over(s);
 }
@@ -144,11 +158,14 @@ static void tell_early_deaths(struct session *s)
 {
     for (uint32_t i = 0; i < s->reach.worker_count; i++) {
         struct reach_child *worker = &s->reach.workers[i];
-        if (!worker->has_ended || worker->is_told)
+        if (!worker->has_ended || worker->is_told) {
             continue;
+        }
         worker->is_told = true;
-        if (status_has_joined(&s->progress.status, i) || s->record.end != NULL)
+        if (status_has_joined(&s->progress.status, i) ||
+            s->record.end != NULL) {
             continue;
+        }
         struct gpul_buf words;
         gpul_buf_init(&words, WORDS_BYTES_MAX);
         gpul_buf_append_text(&words, "gpulaunch-worker ");
@@ -162,8 +179,9 @@ static void tell_early_deaths(struct session *s)
 void session_judge_coordinator(struct session *s)
 {
     struct reach_child *coordinator = &s->reach.coordinator;
-    if (!coordinator->has_ended || s->desk != NULL || s->record.end != NULL)
+    if (!coordinator->has_ended || s->desk != NULL || s->record.end != NULL) {
         return;
+    }
     struct gpul_buf words;
     gpul_buf_init(&words, WORDS_BYTES_MAX);
     gpul_buf_append_text(&words, "the coordinator was lost: it ");
@@ -180,12 +198,14 @@ static uint32_t workers_alive(const struct session *s)
 
 void session_reap(struct session *s)
 {
-    if (!reach_local_reap(&s->reach))
+    if (!reach_local_reap(&s->reach)) {
         return;
+    }
     tell_early_deaths(s);
     session_judge_coordinator(s);
-    if (workers_alive(s) == 0)
+    if (workers_alive(s) == 0) {
         session_step(s, ENDING_WORKERS_GONE);
+    }
 }
 
 /* ---- output -------------------------------------------------------------- */
@@ -197,8 +217,9 @@ void session_reap(struct session *s)
 void session_check_output(struct session *s)
 {
     int why = console_stdout_error(s->console);
-    if (why == 0 || s->is_closing || s->lost_output != 0)
+    if (why == 0 || s->is_closing || s->lost_output != 0) {
         return;
+    }
     s->lost_output = why;
     s->is_loss_late = s->record.end != NULL;
     if (s->is_loss_late) {
@@ -218,8 +239,9 @@ void session_check_output(struct session *s)
 static void on_stop_signal(uv_signal_t *handle, int number)
 {
     struct session *s = handle->data;
-    if (s->stop_signal == 0)
+    if (s->stop_signal == 0) {
         s->stop_signal = number;
+    }
     s->is_drain_cut = s->ending.phase == ENDING_GONE;
     session_step(s, ENDING_SIGNAL);
 }
@@ -251,16 +273,18 @@ int session_watch(struct session *s, struct gpul_error *err)
         s->signals[i].data = s;
         /* nohup and a shell's background jobs ignore some of them on
          * purpose. */
-        if (numbers[i] != SIGCHLD && is_ignored(numbers[i]))
+        if (numbers[i] != SIGCHLD && is_ignored(numbers[i])) {
             continue;
+        }
         rc = uv_signal_start(&s->signals[i],
                              numbers[i] == SIGCHLD ? on_child_signal
                                                    : on_stop_signal,
                              numbers[i]);
     }
-    if (rc != 0)
+    if (rc != 0) {
         return gpul_fail(err, GPUL_ESYS, "cannot watch signals: %s",
                          uv_strerror(rc));
+    }
     uv_timer_init(&s->loop, &s->timer);
     s->timer.data = s;
     uv_prepare_init(&s->loop, &s->prepare);

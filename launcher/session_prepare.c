@@ -24,13 +24,14 @@
 static int draw_job_id(char *id, struct gpul_error *err)
 {
     uint32_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
         return gpul_fail_errno(err, errno, "cannot draw a job id");
+    }
     struct tm utc;
     time_t now = time(NULL);
     gmtime_r(&now, &utc);
     char date[32];
-    strftime(date, sizeof date, "%Y%m%d-%H%M%S", &utc);
+    strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &utc);
     snprintf(id, SESSION_JOB_ID_BYTES, "%.15s-%08" PRIx32, date, random);
     return 0;
 }
@@ -42,8 +43,9 @@ static int prepare_logs(struct session *s, struct gpul_error *err)
     int rc = s->plan->log_dir != NULL
                  ? logdir_open(&s->log_root, s->plan->log_dir, err)
                  : logdir_open_default(&s->log_root, err);
-    if (rc != 0)
+    if (rc != 0) {
         return s->plan->log_dir != NULL ? gpul_wrap(err, rc, "--log-dir") : rc;
+    }
     if (asprintf(&s->log_dir, "%s/%s", s->log_root, s->job_id) < 0) {
         s->log_dir = NULL;
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
@@ -53,8 +55,9 @@ static int prepare_logs(struct session *s, struct gpul_error *err)
 
 static int prepare_result(const struct session *s, struct gpul_error *err)
 {
-    if (s->plan->result_path == NULL)
+    if (s->plan->result_path == NULL) {
         return 0;
+    }
     int rc = savefile_check(s->plan->result_path, err);
     return rc == 0 ? 0 : gpul_wrap(err, rc, "--result");
 }
@@ -73,37 +76,45 @@ static int prepare_nccl(char *path, size_t n, const struct session *s,
     const char *asked = s->plan->nccl_library;
     struct stat info;
     path[0] = '\0';
-    if (asked == NULL)
+    if (asked == NULL) {
         return 0;
-    if (stat(asked, &info) != 0)
+    }
+    if (stat(asked, &info) != 0) {
         return gpul_fail_errno(err, errno, "--nccl-lib: %s", asked);
-    if (!S_ISREG(info.st_mode))
+    }
+    if (!S_ISREG(info.st_mode)) {
         return gpul_fail(err, GPUL_EINVAL,
                          "--nccl-lib: %s is not a file; name the library, "
                          "such as libnccl.so.2",
                          asked);
+    }
     int used = asked[0] == '/' ? snprintf(path, n, "%s", asked)
                                : snprintf(path, n, "%s/%s", directory, asked);
-    if (used >= (int)n)
+    if (used >= (int)n) {
         return gpul_fail(err, GPUL_EINVAL, "--nccl-lib: the path is too long");
-    if (!gpul_text_is_valid(path, GPUL_TEXT_LINE))
+    }
+    if (!gpul_text_is_valid(path, GPUL_TEXT_LINE)) {
         return gpul_fail(err, GPUL_EINVAL,
                          "--nccl-lib: %s has bytes that are not UTF-8 or "
                          "control characters; link it from another place",
                          path);
+    }
     return 0;
 }
 
 static int prepare_job(struct session *s, struct gpul_error *err)
 {
     char directory[PATH_MAX], nccl_library[GPUL_PATH_BYTES_MAX + 1];
-    if (getcwd(directory, sizeof directory) == NULL)
+    if (getcwd(directory, sizeof(directory)) == NULL) {
         return gpul_fail_errno(err, errno,
                                "cannot tell the working directory; cd to one "
                                "that exists");
-    int rc = prepare_nccl(nccl_library, sizeof nccl_library, s, directory, err);
-    if (rc != 0)
+    }
+    int rc =
+        prepare_nccl(nccl_library, sizeof(nccl_library), s, directory, err);
+    if (rc != 0) {
         return rc;
+    }
     struct job_message message = {
         .job_id = s->job_id,
         .name_prefix = REACH_LOCAL_PREFIX,
@@ -119,17 +130,22 @@ static int prepare_job(struct session *s, struct gpul_error *err)
 int session_prepare(struct session *s, struct gpul_error *err)
 {
     int rc = draw_job_id(s->job_id, err);
-    if (rc == 0)
+    if (rc == 0) {
         rc = reach_local_find(&s->reach, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = prepare_result(s, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = prepare_logs(s, err);
-    if (rc == 0)
+    }
+    if (rc == 0) {
         rc = prepare_job(s, err);
-    if (rc != 0)
+    }
+    if (rc != 0) {
         return rc;
-    s->credits = calloc(s->plan->node_count, sizeof *s->credits);
+    }
+    s->credits = calloc(s->plan->node_count, sizeof(*s->credits));
     return s->credits != NULL ? 0
                               : gpul_fail(err, GPUL_ENOMEM, "out of memory");
 }

@@ -22,19 +22,22 @@ int session_exit_code(const struct session *s)
 {
     int code = (int)s->record.end->exit_code;
     bool is_spoilt = s->lost_output != 0 && code == 0;
-    if (s->lost_output == EPIPE && (is_spoilt || !s->is_loss_late))
+    if (s->lost_output == EPIPE && (is_spoilt || !s->is_loss_late)) {
         return SESSION_EXIT_PIPE;
-    if (s->is_drain_cut)
+    }
+    if (s->is_drain_cut) {
         return 128 + s->stop_signal;
+    }
     return is_spoilt ? SESSION_EXIT_INTERNAL : code;
 }
 
 /* The user would not wait, or nobody told how the job ended. */
 static void ensure_end(struct session *s)
 {
-    if (s->stop_signal != 0)
+    if (s->stop_signal != 0) {
         session_end_by_ourselves(s, (uint32_t)(128 + s->stop_signal),
                                  "canceled", "canceled; everything was killed");
+    }
     session_end_by_ourselves(s, SESSION_EXIT_LOST, "coordinator_lost",
                              "the coordinator was lost");
 }
@@ -43,10 +46,11 @@ static void report_environments(struct session *s)
 {
     struct gpul_buf out;
     gpul_buf_init(&out, DATA_BYTES_MAX);
-    if (envbook_print(&out, &s->envbook, s->plan, &s->record, s->job_id) == 0)
+    if (envbook_print(&out, &s->envbook, s->plan, &s->record, s->job_id) == 0) {
         console_data(s->console, out.data, out.used);
-    else
+    } else {
         progress_fault(&s->progress, "no memory to print the environments");
+    }
     gpul_buf_release(&out);
 }
 
@@ -54,8 +58,9 @@ static void report_environments(struct session *s)
 static void save_result(struct session *s, const struct gpul_buf *out)
 {
     struct gpul_error err = {0};
-    if (savefile_write(s->plan->result_path, out->data, out->used, &err) == 0)
+    if (savefile_write(s->plan->result_path, out->data, out->used, &err) == 0) {
         return;
+    }
     progress_fault(&s->progress,
                    "the result was not saved: %s; it was:", err.text);
     console_say(s->console, (const char *)out->data, out->used);
@@ -69,17 +74,19 @@ static bool is_run(const struct session *s)
 
 static void append_loss(struct gpul_buf *out, const struct session *s)
 {
-    if (s->is_loss_late || s->lost_output != EPIPE)
+    if (s->is_loss_late || s->lost_output != EPIPE) {
         gpul_buf_append_text(out, is_run(s) ? "the job succeeded, but " : "");
-    if (s->lost_output != EPIPE)
+    }
+    if (s->lost_output != EPIPE) {
         gpul_buf_appendf(out, "standard output could not be written: %s",
                          strerror(s->lost_output));
-    else if (s->is_loss_late)
+    } else if (s->is_loss_late) {
         gpul_buf_append_text(out, "the reader of standard output has gone "
                                   "before all was written");
-    else
+    } else {
         gpul_buf_append_text(out, "the reader of standard output has gone; "
                                   "the job was stopped");
+    }
 }
 
 /* What happened to our own output is not known to the coordinator. */
@@ -91,8 +98,9 @@ static void append_sentence(struct gpul_buf *out, const struct session *s,
         append_loss(out, s);
         return;
     }
-    if (s->record.is_simulated && s->record.launched_ms == 0)
+    if (s->record.is_simulated && s->record.launched_ms == 0) {
         gpul_buf_append_text(out, "SIMULATED: ");
+    }
     report_sentence(out, end, has_logs ? s->log_dir : NULL);
 }
 
@@ -101,13 +109,15 @@ static void append_sentence(struct gpul_buf *out, const struct session *s,
 void session_say_loss(struct session *s)
 {
     if (s->record.end->exit_code != 0) {
-        if (s->lost_output != EPIPE)
+        if (s->lost_output != EPIPE) {
             progress_fault(&s->progress, "cannot write to standard output: %s",
                            strerror(s->lost_output));
+        }
         return;
     }
-    if (!s->is_reported)
+    if (!s->is_reported) {
         return; /* the last line will say it */
+    }
     struct gpul_buf sentence;
     gpul_buf_init(&sentence, SENTENCE_BYTES_MAX);
     append_loss(&sentence, s);
@@ -131,8 +141,9 @@ static int print_result(struct gpul_buf *out, struct session *s, bool has_logs)
     gpul_buf_init(out, DATA_BYTES_MAX);
     int rc = result_print(out, &result);
     gpul_buf_release(&sentence);
-    if (rc != 0)
+    if (rc != 0) {
         progress_fault(&s->progress, "no memory for the result");
+    }
     return rc;
 }
 
@@ -142,14 +153,16 @@ static void report_result(struct session *s, bool has_logs)
 {
     struct gpul_buf out;
     if (s->plan->is_json) {
-        if (print_result(&out, s, has_logs) == 0)
+        if (print_result(&out, s, has_logs) == 0) {
             console_data(s->console, out.data, out.used);
+        }
         gpul_buf_release(&out);
         session_check_output(s);
     }
     if (s->plan->result_path != NULL) {
-        if (print_result(&out, s, has_logs) == 0)
+        if (print_result(&out, s, has_logs) == 0) {
             save_result(s, &out);
+        }
         gpul_buf_release(&out);
     }
 }
@@ -157,15 +170,18 @@ static void report_result(struct session *s, bool has_logs)
 static void report_unclean(struct session *s)
 {
     const Gpul__JobEnd *end = s->record.end;
-    if (reach_local_has_casualty(&s->reach) && reach_local_sweep(&s->reach))
+    if (reach_local_has_casualty(&s->reach) && reach_local_sweep(&s->reach)) {
         progress_note(&s->progress,
                       "killed the ranks that a lost worker had left");
-    for (size_t i = 0; i < end->n_unclean; i++)
+    }
+    for (size_t i = 0; i < end->n_unclean; i++) {
         progress_fault(&s->progress, "unclean: %s", end->unclean[i]);
-    if (s->reach.alive > 0)
+    }
+    if (s->reach.alive > 0) {
         progress_fault(&s->progress,
                        "%u processes of gpulaunch could not be ended",
                        s->reach.alive);
+    }
 }
 
 static void say_last_line(struct session *s, bool has_logs)
@@ -173,10 +189,11 @@ static void say_last_line(struct session *s, bool has_logs)
     struct gpul_buf sentence;
     gpul_buf_init(&sentence, SENTENCE_BYTES_MAX);
     append_sentence(&sentence, s, has_logs);
-    if (session_exit_code(s) != 0)
+    if (session_exit_code(s) != 0) {
         progress_fault(&s->progress, "%s", gpul_buf_text(&sentence));
-    else if (s->plan->is_verbose)
+    } else if (s->plan->is_verbose) {
         progress_note(&s->progress, "%s", gpul_buf_text(&sentence));
+    }
     gpul_buf_release(&sentence);
 }
 
@@ -185,13 +202,16 @@ void session_report(struct session *s)
     ensure_end(s);
     console_live(s->console, NULL, 0);
     rmdir(s->log_dir); /* only if it is empty */
-    if (!is_run(s) && s->is_log_root_new)
+    if (!is_run(s) && s->is_log_root_new) {
         rmdir(s->log_root); /* a question leaves nothing */
+    }
     bool has_logs = access(s->log_dir, F_OK) == 0;
-    if (!is_run(s) && session_exit_code(s) == 0)
+    if (!is_run(s) && session_exit_code(s) == 0) {
         report_environments(s);
-    if (is_run(s))
+    }
+    if (is_run(s)) {
         report_result(s, has_logs);
+    }
     session_check_output(s);
     report_unclean(s);
     say_last_line(s, has_logs);

@@ -19,12 +19,13 @@ int status_init(struct status *s, const char *prefix, uint32_t count)
 {
     *s = (struct status){.phase = STATUS_GATHERING};
     gpul_hostlist_init(&s->names);
-    s->joined = calloc(count, sizeof *s->joined);
-    if (s->joined == NULL)
+    s->joined = calloc(count, sizeof(*s->joined));
+    if (s->joined == NULL) {
         return GPUL_ENOMEM;
+    }
     for (uint32_t i = 0; i < count; i++) {
         char name[NAME_BYTES];
-        snprintf(name, sizeof name, "%s%" PRIu32, prefix, i);
+        snprintf(name, sizeof(name), "%s%" PRIu32, prefix, i);
         if (gpul_hostlist_push(&s->names, name) != 0) {
             status_release(s);
             return GPUL_ENOMEM;
@@ -43,10 +44,12 @@ void status_release(struct status *s)
 static void mark(struct status *s, const char *name, bool has_joined)
 {
     for (size_t i = 0; i < s->names.count; i++) {
-        if (strcmp(s->names.names[i], name) != 0)
+        if (strcmp(s->names.names[i], name) != 0) {
             continue;
-        if (s->joined[i] != has_joined)
+        }
+        if (s->joined[i] != has_joined) {
             s->joined_count += has_joined ? 1u : (size_t)-1;
+        }
         s->joined[i] = has_joined;
         return;
     }
@@ -59,8 +62,9 @@ static bool is_on_host(const Gpul__Event *event)
 
 static void note_members(struct status *s, const Gpul__Event *event)
 {
-    for (size_t i = 0; i < event->n_members; i++)
+    for (size_t i = 0; i < event->n_members; i++) {
         s->has_gpus |= event->members[i]->gpus > 0;
+    }
 }
 
 void status_update(struct status *s, const Gpul__Event *event)
@@ -107,11 +111,13 @@ static int append_missing(struct gpul_buf *out, const struct status *s)
     gpul_hostlist_init(&missing);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < s->names.count; i++) {
-        if (!s->joined[i])
+        if (!s->joined[i]) {
             rc = gpul_hostlist_push(&missing, s->names.names[i]);
+        }
     }
-    if (rc == 0)
+    if (rc == 0) {
         rc = gpul_hostlist_fold(out, &missing, 0, missing.count);
+    }
     gpul_hostlist_release(&missing);
     return rc;
 }
@@ -146,8 +152,9 @@ static void append_phase(struct gpul_buf *out, const struct status *s)
 int status_live(struct gpul_buf *out, const struct status *s,
                 uint64_t elapsed_ms, size_t width)
 {
-    if (s->phase == STATUS_RUNNING)
+    if (s->phase == STATUS_RUNNING) {
         return 0;
+    }
     char time[DURATION_BYTES];
     gpul_format_duration(time, elapsed_ms);
     struct gpul_buf line;
@@ -156,8 +163,9 @@ int status_live(struct gpul_buf *out, const struct status *s,
     append_phase(&line, s);
     size_t n = line.used < width ? line.used : width;
     int rc = gpul_buf_append(out, line.data, n);
-    if (rc == 0 && n < line.used && n > 3)
+    if (rc == 0 && n < line.used && n > 3) {
         memcpy(out->data + out->used - 3, "...", 3);
+    }
     gpul_buf_release(&line);
     return rc;
 }
@@ -186,11 +194,12 @@ static void append_members(struct gpul_buf *out, const Gpul__Event *event)
         gpul_buf_appendf(out, "%s%s (host %s, %s): node rank %" PRIu32,
                          i > 0 ? "\n" : "", m->node_name, m->hostname,
                          m->address, m->node_rank);
-        if (m->rank_count == 1)
+        if (m->rank_count == 1) {
             gpul_buf_appendf(out, ", rank %" PRIu32, m->first_rank);
-        else
+        } else {
             gpul_buf_appendf(out, ", ranks %" PRIu32 "-%" PRIu32, m->first_rank,
                              m->first_rank + m->rank_count - 1);
+        }
     }
 }
 
@@ -216,23 +225,27 @@ static int append_wait(struct gpul_buf *out, const Gpul__Event *event,
 static int append_passed(struct gpul_buf *out, const Gpul__Event *event,
                          const struct status *s)
 {
-    if (event->is_simulated)
+    if (event->is_simulated) {
         return gpul_buf_append_text(out, "SIMULATED self-test passed on test "
                                          "doubles; its figures mean nothing");
+    }
     gpul_buf_append_text(out, "self-test passed");
-    if (is_on_host(event))
+    if (is_on_host(event)) {
         return gpul_buf_appendf(out, " on host memory over TCP%s",
                                 s->has_gpus ? "" : " (no node has a GPU)");
-    if (event->backend[0] != '\0')
+    }
+    if (event->backend[0] != '\0') {
         return gpul_buf_append_text(out, " over NCCL");
+    }
     return out->is_failed ? GPUL_ELIMIT : 0;
 }
 
 static int append_started(struct gpul_buf *out, const Gpul__Event *event)
 {
     gpul_buf_append_text(out, "self-test started");
-    if (event->text[0] != '\0')
+    if (event->text[0] != '\0') {
         gpul_buf_appendf(out, ": %s", event->text);
+    }
     return out->is_failed ? GPUL_ELIMIT : 0;
 }
 

@@ -41,17 +41,18 @@ static const char *look_up(void *arg, const char *name)
     size_t n = strlen(name);
     for (int i = 0; i < l->environment_count; i++) {
         if (strncmp(l->environment[i], name, n) == 0 &&
-            l->environment[i][n] == '=')
+            l->environment[i][n] == '=') {
             return l->environment[i] + n + 1;
+        }
     }
     return NULL;
 }
 
 static int parse(struct line *l, const char *environment, const char *text)
 {
-    memset(l, 0, sizeof *l);
-    strncpy(l->text, text, sizeof l->text - 1);
-    strncpy(l->variables, environment, sizeof l->variables - 1);
+    memset(l, 0, sizeof(*l));
+    strncpy(l->text, text, sizeof(l->text) - 1);
+    strncpy(l->variables, environment, sizeof(l->variables) - 1);
     l->argc = cut(l->argv, l->text);
     l->environment_count = cut(l->environment, l->variables);
     return cli_parse(&l->plan, l->argc, l->argv, look_up, l, &l->err);
@@ -204,7 +205,7 @@ static void test_refusals(void **state)
         {"", "help check",
          "help: no such topic \"check\"; there are run and env"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct line l;
         int rc = parse(&l, cases[i].environment, cases[i].line);
         assert_string_equal(l.err.text, cases[i].expected);
@@ -263,7 +264,7 @@ static void test_foreign(void **state)
         {"--oversubscribe -- true",
          "--oversubscribe: leave it out: gpulaunch does not ask for it"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct line l;
         assert_int_equal(parse(&l, "", cases[i].line), GPUL_EINVAL);
         assert_string_equal(l.err.text, cases[i].expected);
@@ -436,7 +437,7 @@ static void test_information(void **state)
         {"-V", PLAN_VERSION, 0},
         {"--local -- python --help", PLAN_RUN, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct line l;
         assert_int_equal(parse(&l, "", cases[i].line), 0);
         assert_int_equal(l.plan.verb, cases[i].verb);
@@ -511,12 +512,13 @@ static void test_nearest_variable(void **state)
         {"GPULAUNCH_", NULL},
         {"NODEZ", NULL},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *near = cli_nearest_variable(cases[i][0]);
-        if (cases[i][1] == NULL)
+        if (cases[i][1] == NULL) {
             assert_null(near);
-        else
+        } else {
             assert_string_equal(near, cases[i][1]);
+        }
     }
 }
 

@@ -25,11 +25,11 @@ static const char *read_beside(const char *name)
     char path[PATH_BYTES];
     const char *slash = strrchr(__FILE__, '/');
     assert_non_null(slash);
-    snprintf(path, sizeof path, "%.*s/%s", (int)(slash - __FILE__), __FILE__,
+    snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - __FILE__), __FILE__,
              name);
     FILE *f = fopen(path, "r");
     assert_non_null(f);
-    size_t n = fread(text, 1, sizeof text - 1, f);
+    size_t n = fread(text, 1, sizeof(text) - 1, f);
     fclose(f);
     text[n] = '\0';
     return text;
@@ -79,17 +79,21 @@ static void test_man_page(void **state)
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char name[64] = "\\-\\-", letter[8];
         size_t n = strlen(name);
-        for (const char *c = table[i].name; *c != '\0'; c++)
-            n += (size_t)snprintf(name + n, sizeof name - n, "%s%c",
+        for (const char *c = table[i].name; *c != '\0'; c++) {
+            n += (size_t)snprintf(name + n, sizeof(name) - n, "%s%c",
                                   *c == '-' ? "\\" : "", *c);
-        if (strstr(page, name) == NULL)
+        }
+        if (strstr(page, name) == NULL) {
             fail_msg("the man page lacks --%s", table[i].name);
-        snprintf(letter, sizeof letter, "\\-%c", table[i].letter);
-        if (table[i].letter != 0 && strstr(page, letter) == NULL)
+        }
+        snprintf(letter, sizeof(letter), "\\-%c", table[i].letter);
+        if (table[i].letter != 0 && strstr(page, letter) == NULL) {
             fail_msg("the man page lacks -%c", table[i].letter);
+        }
         if (table[i].environment != NULL &&
-            strstr(page, table[i].environment) == NULL)
+            strstr(page, table[i].environment) == NULL) {
             fail_msg("the man page lacks %s", table[i].environment);
+        }
     }
 }
 
@@ -106,8 +110,9 @@ static void test_table(void **state)
         assert_int_equal(table[i].group == NULL, table[i].is_hidden);
         for (size_t k = 0; k < i; k++) {
             assert_string_not_equal(table[i].name, table[k].name);
-            if (table[i].letter != 0)
+            if (table[i].letter != 0) {
                 assert_int_not_equal(table[i].letter, table[k].letter);
+            }
         }
     }
 }

@@ -41,7 +41,7 @@ static void on_progress(void *arg)
 static void set_up(struct fixture *f, const struct console_options *options)
 {
     static const struct console_handlers handlers = {on_credit, on_progress};
-    memset(f, 0, sizeof *f);
+    memset(f, 0, sizeof(*f));
     assert_int_equal(uv_loop_init(&f->loop), 0);
     assert_int_equal(pipe2(f->out, O_CLOEXEC), 0);
     assert_int_equal(pipe2(f->err, O_CLOEXEC), 0);
@@ -67,7 +67,7 @@ static void tear_down(struct fixture *f)
 
 static const char *read_text(struct fixture *f, int fd)
 {
-    ssize_t n = read(fd, f->text, sizeof f->text - 1);
+    ssize_t n = read(fd, f->text, sizeof(f->text) - 1);
     f->text[n > 0 ? n : 0] = '\0';
     return f->text;
 }
@@ -103,7 +103,7 @@ static void test_exact(void **state)
     set_up(&f, &options);
     output(&f, 0, false, "a\0b\r", 4);
     say(&f, 0, true, "oops");
-    ssize_t n = read(f.out[0], f.text, sizeof f.text);
+    ssize_t n = read(f.out[0], f.text, sizeof(f.text));
     assert_int_equal(n, 4);
     assert_memory_equal(f.text, "a\0b\r", 4);
     assert_string_equal(read_text(&f, f.err[0]), "oops");
@@ -151,8 +151,9 @@ static void test_credit_waits(void **state)
     char *bytes = calloc(1, FLOOD_BYTES);
     assert_non_null(bytes);
     set_up(&f, &options);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         output(&f, 1, false, bytes, FLOOD_BYTES);
+    }
     assert_true(f.credits[1] < 8 * FLOOD_BYTES);
     assert_false(console_is_drained(f.console));
     while (!console_is_drained(f.console)) {

@@ -37,7 +37,7 @@ static void play(uint32_t timeout_ms, const struct beat *beats, size_t count)
 #define PLAY(timeout_ms, ...)                                                  \
     do {                                                                       \
         static const struct beat beats[] = {__VA_ARGS__};                      \
-        play(timeout_ms, beats, sizeof beats / sizeof beats[0]);               \
+        play(timeout_ms, beats, sizeof(beats) / sizeof(beats[0]));             \
     } while (0)
 
 /* A job that ends well: its processes leave by themselves. */

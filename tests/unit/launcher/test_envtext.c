@@ -46,8 +46,9 @@ static void fill(struct list *l)
     l->entries[4] = entry("TEXT", "it's\ntwo", GPUL__ENV_ENTRY__ACTION__SET,
                           "given with -x");
     l->entries[5] = entry("RANK", "", GPUL__ENV_ENTRY__ACTION__REPLACED, "who");
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 6; i++) {
         l->pointers[i] = &l->entries[i];
+    }
 }
 
 /* Assignments can be read by a shell; dropped variables are not in them. */
@@ -95,8 +96,8 @@ static void test_long_value(void **state)
 {
     (void)state;
     char value[1001];
-    memset(value, 'v', sizeof value - 1);
-    value[sizeof value - 1] = '\0';
+    memset(value, 'v', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
     Gpul__EnvEntry e =
         entry("LONG", value, GPUL__ENV_ENTRY__ACTION__INHERITED, "");
     Gpul__EnvEntry *list[] = {&e};
@@ -125,7 +126,7 @@ static void test_quote(void **state)
         {"\xc3\xa4", "'\xc3\xa4'"},
         {"{\"a\":1}", "'{\"a\":1}'"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gpul_buf out;
         gpul_buf_init(&out, 256);
         envtext_quote(&out, (const uint8_t *)cases[i].text,

@@ -184,7 +184,7 @@ static void test_per_node(void **state)
         {PLAN_PER_NODE_AUTO, false, 1},
         {PLAN_PER_NODE_AUTO, true, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plan plan = base_plan();
         struct job_message m = base_message;
         plan.per_node = cases[i].per_node;
@@ -217,8 +217,9 @@ static void test_too_long(void **state)
     memset(argument, 'x', ARGUMENT_BYTES);
     argument[ARGUMENT_BYTES] = '\0';
     char *long_command[ARGUMENT_COUNT];
-    for (size_t i = 0; i < ARGUMENT_COUNT; i++)
+    for (size_t i = 0; i < ARGUMENT_COUNT; i++) {
         long_command[i] = argument;
+    }
     struct plan plan = base_plan();
     plan.command = long_command;
     plan.command_count = ARGUMENT_COUNT;

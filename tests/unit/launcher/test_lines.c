@@ -55,9 +55,10 @@ static void test_lines(void **state)
         {"a\r\n\nb", "[3] a\n[3] \n[3] b\n"},
         {"\xff\xfe\n", "[3] \xff\xfe\n"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        for (size_t step = 1; step <= 4; step++)
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t step = 1; step <= 4; step++) {
             check_split(cases[i].text, step, cases[i].expected);
+        }
         check_split(cases[i].text, 1000, cases[i].expected);
     }
 }

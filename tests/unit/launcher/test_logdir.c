@@ -19,7 +19,7 @@ static char folder[64];
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test-logdir-XXXXXX");
+    snprintf(folder, sizeof(folder), "/tmp/test-logdir-XXXXXX");
     return mkdtemp(folder) != NULL ? 0 : -1;
 }
 
@@ -38,14 +38,14 @@ static int tear_down(void **state)
                                        ".local/state",
                                        ".local"};
     char path[PATH_MAX];
-    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, made[i]);
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, made[i]);
         rmdir(path);
     }
-    snprintf(path, sizeof path, "%s/gpulaunch-%lu", folder,
+    snprintf(path, sizeof(path), "%s/gpulaunch-%lu", folder,
              (unsigned long)getuid());
     rmdir(path);
-    snprintf(path, sizeof path, "%s/file", folder);
+    snprintf(path, sizeof(path), "%s/file", folder);
     unlink(path);
     return rmdir(folder);
 }
@@ -53,7 +53,7 @@ static int tear_down(void **state)
 static const char *below(const char *name)
 {
     static char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     return path;
 }
 
@@ -83,10 +83,11 @@ static void test_refused(void **state)
     fclose(f);
     assert_int_equal(logdir_open(&out, below("file"), &err), GPUL_EINVAL);
     assert_null(out);
-    snprintf(expected, sizeof expected, "%s is not a directory", below("file"));
+    snprintf(expected, sizeof(expected), "%s is not a directory",
+             below("file"));
     assert_string_equal(err.text, expected);
     assert_int_equal(logdir_open(&out, below("file/x"), &err), GPUL_ESYS);
-    snprintf(expected, sizeof expected, "cannot create %s: Not a directory",
+    snprintf(expected, sizeof(expected), "cannot create %s: Not a directory",
              below("file/x"));
     assert_string_equal(err.text, expected);
 }
@@ -108,7 +109,7 @@ static void test_default(void **state)
     (void)state;
     char *out = NULL;
     char state_home[PATH_MAX], expected[PATH_MAX];
-    snprintf(state_home, sizeof state_home, "%s", below("state"));
+    snprintf(state_home, sizeof(state_home), "%s", below("state"));
     setenv("XDG_STATE_HOME", state_home, 1);
     assert_int_equal(logdir_open_default(&out, NULL), 0);
     assert_string_equal(out, below("state/gpulaunch/logs"));
@@ -120,7 +121,7 @@ static void test_default(void **state)
     free(out);
     setenv("HOME", "/proc/self/nowhere", 1);
     setenv("TMPDIR", folder, 1);
-    snprintf(expected, sizeof expected, "%s/gpulaunch-%lu", folder,
+    snprintf(expected, sizeof(expected), "%s/gpulaunch-%lu", folder,
              (unsigned long)getuid());
     assert_int_equal(logdir_open_default(&out, NULL), 0);
     assert_string_equal(out, expected);
@@ -138,7 +139,7 @@ static void test_foreign(void **state)
         struct gpul_error err = {0};
         assert_int_equal(logdir_open(&out, below(names[i]), &err), GPUL_EINVAL);
         assert_null(out);
-        snprintf(expected, sizeof expected,
+        snprintf(expected, sizeof(expected),
                  "%s has bytes that are not UTF-8 or control characters; "
                  "choose another directory",
                  below(names[i]));
@@ -155,7 +156,7 @@ static void test_foreign_default(void **state)
     char expected[PATH_MAX];
     setenv("XDG_STATE_HOME", below("a\xff"), 1);
     setenv("TMPDIR", folder, 1);
-    snprintf(expected, sizeof expected, "%s/gpulaunch-%lu", folder,
+    snprintf(expected, sizeof(expected), "%s/gpulaunch-%lu", folder,
              (unsigned long)getuid());
     assert_int_equal(logdir_open_default(&out, NULL), 0);
     assert_string_equal(out, expected);
@@ -174,8 +175,9 @@ static void test_long(void **state)
     size_t depth = 0, used = strlen(folder);
     struct gpul_error err = {0};
     strcpy(path, folder);
-    for (; used < 4000; depth++, used += 101)
-        snprintf(path + used, sizeof path - used, "/%0100d", 1);
+    for (; used < 4000; depth++, used += 101) {
+        snprintf(path + used, sizeof(path) - used, "/%0100d", 1);
+    }
     assert_int_equal(logdir_open(&out, path, &err), GPUL_EINVAL);
     assert_null(out);
     assert_non_null(strstr(err.text, "too long for the names of log files"));
@@ -195,13 +197,13 @@ static void test_shared(void **state)
     unsetenv("XDG_STATE_HOME");
     setenv("HOME", "/proc/self/nowhere", 1);
     setenv("TMPDIR", folder, 1);
-    snprintf(path, sizeof path, "%s/gpulaunch-%lu", folder,
+    snprintf(path, sizeof(path), "%s/gpulaunch-%lu", folder,
              (unsigned long)getuid());
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(chmod(path, 0755), 0);
     assert_int_equal(logdir_open_default(&out, &err), GPUL_EINVAL);
     assert_null(out);
-    snprintf(expected, sizeof expected,
+    snprintf(expected, sizeof(expected),
              "no place for logs; give --log-dir: %s is not a private "
              "directory of this user",
              path);

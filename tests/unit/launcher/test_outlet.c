@@ -34,7 +34,7 @@ static void on_written(void *arg)
 
 static void set_up(struct fixture *f, int fd, size_t queue_bytes_max)
 {
-    memset(f, 0, sizeof *f);
+    memset(f, 0, sizeof(*f));
     assert_int_equal(uv_loop_init(&f->loop), 0);
     assert_int_equal(
         outlet_open(&f->outlet, &f->loop, fd, queue_bytes_max, on_written, f),
@@ -53,8 +53,9 @@ static uint8_t *flood(void)
 {
     uint8_t *bytes = malloc(FLOOD_BYTES);
     assert_non_null(bytes);
-    for (size_t i = 0; i < FLOOD_BYTES; i++)
+    for (size_t i = 0; i < FLOOD_BYTES; i++) {
         bytes[i] = (uint8_t)(i * 31 + i / 4096);
+    }
     return bytes;
 }
 
@@ -127,7 +128,7 @@ static void test_file(void **state)
     assert_true(outlet_is_drained(&f.outlet));
     tear_down(&f);
     char text[16] = {0};
-    assert_int_equal(pread(fd, text, sizeof text, 0), 10);
+    assert_int_equal(pread(fd, text, sizeof(text), 0), 10);
     assert_string_equal(text, "head\nbody\n");
     close(fd);
     unlink(path);

@@ -36,7 +36,7 @@ static void test_sentence(void **state)
         {text, empty, 0, "/l", text},
         {empty, empty, 0, "/l", "deadline"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         Gpul__JobEnd end = GPUL__JOB_END__INIT;
         end.text = cases[i].text;
         end.log = cases[i].log;

@@ -21,7 +21,7 @@ static char folder[64];
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test-savefile-XXXXXX");
+    snprintf(folder, sizeof(folder), "/tmp/test-savefile-XXXXXX");
     return mkdtemp(folder) != NULL ? 0 : -1;
 }
 
@@ -30,8 +30,9 @@ static size_t count_files(void)
     size_t count = 0;
     DIR *d = opendir(folder);
     assert_non_null(d);
-    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d))
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
         count += e->d_name[0] != '.';
+    }
     closedir(d);
     return count;
 }
@@ -42,9 +43,10 @@ static int tear_down(void **state)
     static const char *const names[] = {"a.json", "link", "directory"};
     char path[PATH_MAX];
     for (size_t i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        if (unlink(path) != 0)
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        if (unlink(path) != 0) {
             rmdir(path);
+        }
     }
     return rmdir(folder);
 }
@@ -52,7 +54,7 @@ static int tear_down(void **state)
 static const char *beside(const char *name)
 {
     static char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     return path;
 }
 
@@ -61,7 +63,7 @@ static void check_content(const char *name, const char *expected)
     char text[64] = {0};
     int fd = open(beside(name), O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    assert_true(read(fd, text, sizeof text - 1) >= 0);
+    assert_true(read(fd, text, sizeof(text) - 1) >= 0);
     close(fd);
     assert_string_equal(text, expected);
 }
@@ -87,7 +89,7 @@ static void test_link(void **state)
 {
     (void)state;
     char target[PATH_MAX];
-    snprintf(target, sizeof target, "%s", beside("a.json"));
+    snprintf(target, sizeof(target), "%s", beside("a.json"));
     assert_int_equal(savefile_write(target, "one", 3, NULL), 0);
     assert_int_equal(symlink(target, beside("link")), 0);
     assert_int_equal(savefile_write(beside("link"), "new", 3, NULL), 0);
@@ -104,7 +106,7 @@ static void test_dangling(void **state)
     struct gpul_error err = {0};
     char expected[PATH_MAX + 64];
     assert_int_equal(symlink("nowhere", beside("link")), 0);
-    snprintf(expected, sizeof expected, "%s is a link to nothing; name a file",
+    snprintf(expected, sizeof(expected), "%s is a link to nothing; name a file",
              beside("link"));
     assert_int_equal(savefile_check(beside("link"), &err), GPUL_EINVAL);
     assert_string_equal(err.text, expected);
@@ -124,11 +126,11 @@ static void test_check(void **state)
     assert_int_equal(count_files(), 0);
     assert_int_equal(mkdir(beside("directory"), 0700), 0);
     assert_int_equal(savefile_check(beside("directory"), &err), GPUL_EINVAL);
-    snprintf(expected, sizeof expected, "%s is a directory; name a file",
+    snprintf(expected, sizeof(expected), "%s is a directory; name a file",
              beside("directory"));
     assert_string_equal(err.text, expected);
     assert_int_equal(savefile_check(beside("no/such"), &err), GPUL_ESYS);
-    snprintf(expected, sizeof expected,
+    snprintf(expected, sizeof(expected),
              "cannot write %s: No such file or directory", beside("no/such"));
     assert_string_equal(err.text, expected);
     assert_int_equal(savefile_check("/dev/null", &err), 0);

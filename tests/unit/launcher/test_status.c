@@ -17,11 +17,13 @@ static Gpul__Event event(Gpul__Event__Kind kind, char *node, char *text)
 {
     Gpul__Event e = GPUL__EVENT__INIT;
     e.kind = kind;
-    if (node != NULL)
+    if (node != NULL) {
         e.node_name = node;
+    }
     e.hostname = host;
-    if (text != NULL)
+    if (text != NULL) {
         e.text = text;
+    }
     e.have = 2;
     e.need = 4;
     return e;
@@ -69,8 +71,9 @@ static void test_live(void **state)
     check_live(&s, 40, "[1.2 s] 1/3 nodes joined, missing loc...");
     update(&s, GPUL__EVENT__KIND__NODE_LEFT, names[1]);
     check_live(&s, 80, "[1.2 s] 0/3 nodes joined, missing local-[0-2]");
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         update(&s, GPUL__EVENT__KIND__NODE_JOINED, names[i]);
+    }
     check_live(&s, 80, "[1.2 s] 3/3 nodes joined");
     update(&s, GPUL__EVENT__KIND__ASSIGNED, NULL);
     check_live(&s, 80, "[1.2 s] 3 nodes: assigning ranks");
@@ -118,7 +121,7 @@ static void test_sentences(void **state)
         {GPUL__EVENT__KIND__RETRYING, why, "starting once more: because", 0},
         {GPUL__EVENT__KIND__NOTICE, why, "note: because", 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         Gpul__Event e = event(cases[i].kind, names[0], cases[i].text);
         check_sentence(&gathering, &e, cases[i].expected);
         assert_int_equal(status_is_detail(&e), cases[i].is_detail);
@@ -147,7 +150,7 @@ static void test_waiting(void **state)
         {STATUS_STOPPING, true,
          "waiting: 2/4 nodes have stopped; missing: local-3"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         Gpul__Event e = event(GPUL__EVENT__KIND__WAITING, NULL, missing);
         struct status s = {.phase = cases[i].phase,
                            .is_on_gpus = cases[i].is_on_gpus};
@@ -200,7 +203,7 @@ static void test_backends(void **state)
          "SIMULATED self-test passed on test doubles; its figures mean "
          "nothing"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct status s = {.phase = STATUS_TESTING,
                            .has_gpus = cases[i].has_gpus};
         Gpul__Event e = event(GPUL__EVENT__KIND__SELF_TEST_PASSED, NULL, NULL);
