@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "common/signals.h"
 #include "common/units.h"
 #include "coordinator/core.h"
 
@@ -64,9 +65,10 @@ static void cancel(struct rendezvous *r, uint32_t signal, bool is_immediate,
                        r->job.timeout_ms > 0 ? " of " : "",
                        r->job.timeout_ms > 0 ? limit : "");
     } else {
+        char name[GPUL_SIGNAL_TEXT_BYTES];
         outcome_decide(&r->outcome, OUTCOME_SIGNAL_BASE + signal, "canceled",
-                       NULL, "canceled by signal %u%s", signal,
-                       outcome_signal_name(signal));
+                       NULL, "canceled by %s",
+                       gpul_format_signal(name, signal));
     }
     ending_begin(r, signal);
     if (is_immediate || !is_first) {

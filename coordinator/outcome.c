@@ -2,8 +2,9 @@
 #include "coordinator/outcome.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
+
+#include "common/signals.h"
 
 void outcome_init(struct outcome *o)
 {
@@ -63,30 +64,6 @@ uint32_t exit_code(const Gpul__Exit *fate)
     return fate->code % 256 != 0 ? fate->code % 256 : 1;
 }
 
-const char *outcome_signal_name(uint32_t number)
-{
-    static const struct {
-        int number;
-        const char *name;
-    } names[] = {
-        {SIGHUP, " (SIGHUP)"},   {SIGINT, " (SIGINT)"},
-        {SIGQUIT, " (SIGQUIT)"}, {SIGILL, " (SIGILL)"},
-        {SIGTRAP, " (SIGTRAP)"}, {SIGABRT, " (SIGABRT)"},
-        {SIGBUS, " (SIGBUS)"},   {SIGFPE, " (SIGFPE)"},
-        {SIGKILL, " (SIGKILL)"}, {SIGUSR1, " (SIGUSR1)"},
-        {SIGSEGV, " (SIGSEGV)"}, {SIGUSR2, " (SIGUSR2)"},
-        {SIGPIPE, " (SIGPIPE)"}, {SIGALRM, " (SIGALRM)"},
-        {SIGTERM, " (SIGTERM)"}, {SIGXCPU, " (SIGXCPU)"},
-        {SIGSYS, " (SIGSYS)"},
-    };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (number == (uint32_t)names[i].number) {
-            return names[i].name;
-        }
-    }
-    return "";
-}
-
 /* "exited with code 7", and the reason's token. */
 static const char *describe(struct text *cause, const Gpul__Exit *fate)
 {
@@ -95,8 +72,9 @@ static const char *describe(struct text *cause, const Gpul__Exit *fate)
         return is_shortage(fate) ? "internal" : "exec_failed";
     }
     if (fate->signal != 0) {
-        text_format(cause, "was ended by signal %u%s", fate->signal,
-                    outcome_signal_name(fate->signal));
+        char name[GPUL_SIGNAL_TEXT_BYTES];
+        text_format(cause, "was ended by %s",
+                    gpul_format_signal(name, fate->signal));
         return "rank_signaled";
     }
     text_format(cause, "exited with code %u", fate->code);

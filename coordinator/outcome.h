@@ -71,9 +71,6 @@ bool exit_is_failure(const Gpul__Exit *fate);
 /* The exit code that stands for it, 1 to 255. */
 uint32_t exit_code(const Gpul__Exit *fate);
 
-/* " (SIGTERM)", "" where it has no common name. */
-const char *outcome_signal_name(uint32_t number);
-
 /* Something could not be stopped: "node: what". */
 void outcome_add_unclean(struct outcome *o, const struct node *node,
                          const char *what);

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "common/children.h"
+#include "common/signals.h"
 #include "common/spawn.h"
-#include "launcher/report.h"
 #include "proto/text.h"
 
 enum {
@@ -303,8 +303,10 @@ static void append_words(struct gpul_buf *out, int fd)
 int reach_local_describe(struct gpul_buf *out, const struct reach_child *child)
 {
     if (WIFSIGNALED(child->status)) {
-        gpul_buf_append_text(out, "ended by ");
-        report_signal(out, (uint32_t)WTERMSIG(child->status));
+        char name[GPUL_SIGNAL_TEXT_BYTES];
+        gpul_buf_appendf(
+            out, "ended by %s",
+            gpul_format_signal(name, (uint32_t)WTERMSIG(child->status)));
     } else {
         gpul_buf_appendf(out, "ended with exit code %d",
                          WEXITSTATUS(child->status));

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/report.h"
 
-#include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 
 #include "common/error.h"
-
-int report_signal(struct gpul_buf *out, uint32_t number)
-{
-    const char *name = number < NSIG ? sigabbrev_np((int)number) : NULL;
-    if (name == NULL) {
-        return gpul_buf_appendf(out, "signal %" PRIu32, number);
-    }
-    return gpul_buf_appendf(out, "SIG%s", name);
-}
 
 int report_sentence(struct gpul_buf *out, const Gpul__JobEnd *end,
                     const char *log_dir)

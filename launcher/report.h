@@ -14,7 +14,4 @@
 int report_sentence(struct gpul_buf *out, const Gpul__JobEnd *end,
                     const char *log_dir);
 
-/* Append "SIGTERM", or "signal 99" for a number without a name. */
-int report_signal(struct gpul_buf *out, uint32_t number);
-
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/signals.h"
 #include "common/units.h"
 #include "proto/limits.h"
 #include "worker/agent_internal.h"
@@ -299,8 +300,9 @@ static void send_idle(struct agent *a)
 static void on_signal(struct agent *a, int signal)
 {
     bool is_second = a->is_leaving;
-    agent_leave(a, AGENT_EXIT_SIGNALED + signal, "stopped by signal %d",
-                signal);
+    char name[GPUL_SIGNAL_TEXT_BYTES];
+    agent_leave(a, AGENT_EXIT_SIGNALED + signal, "stopped by %s",
+                gpul_format_signal(name, (uint32_t)signal));
     agent_stop(a, is_second ? SIGKILL : signal, agent_grace_ms(a));
     agent_discard_after(a, agent_grace_ms(a));
 }

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/signals.h"
 #include "common/spawn.h"
 #include "proto/transport.h"
 #include "worker/probelog.h"
@@ -243,9 +244,9 @@ static void describe_end(struct prober_process *c, int status)
 {
     char line[PROBELOG_LINE_BYTES] = "";
     if (WIFSIGNALED(status)) {
-        int signal = WTERMSIG(status);
-        snprintf(c->how, sizeof(c->how), "it was ended by signal %d (%s)",
-                 signal, strsignal(signal));
+        char name[GPUL_SIGNAL_TEXT_BYTES];
+        snprintf(c->how, sizeof(c->how), "it was ended by %s",
+                 gpul_format_signal(name, (uint32_t)WTERMSIG(status)));
     } else if (WEXITSTATUS(status) != 0) {
         snprintf(c->how, sizeof(c->how), "it ended with exit code %d",
                  WEXITSTATUS(status));

@@ -60,14 +60,14 @@ it "a probe killed by a signal is named with rank, node and device"
 scenario 'fault rank 2 signal SEGV at allreduce'
 gpu_launch -- false
 expect_status 20
-expect_last_line 'rank 2 .*local-1, device GPU-.*ended by signal 11'
+expect_last_line 'rank 2 .*local-1, device GPU-.*ended by signal 11 \(SIGSEGV\)'
 expect_nothing_left
 
 it "a scout that crashes in a library is told, not a crash of the job"
 scenario 'fault node local-1 signal BUS at facts'
 gpu_launch -- false
 expect_status 20
-expect_last_line 'local-1.*ended by signal 7'
+expect_last_line 'local-1.*ended by signal 7 \(SIGBUS\)'
 expect_nothing_left
 
 it "what a library writes goes to the log, and its last line to the user"
@@ -75,7 +75,7 @@ rm -rf "$logs"
 scenario 'nonsense'
 gpu_launch -- false
 expect_status 20
-expect_last_line 'ended by signal 6 \(Aborted\); the last that it wrote is'
+expect_last_line 'ended by signal 6 \(SIGABRT\); the last that it wrote is'
 [ -s "$(self_test_files scout-0.log)" ] || fail "the scout has no log"
 expect_nothing_left
 

@@ -69,7 +69,7 @@ for node in local-1 local-3; do
     kill -KILL "$probe"
     finish
     expect_status 20
-    expect_last_line "node $node\\b.*it was ended by signal 9"
+    expect_last_line "node $node\\b.*it was ended by signal 9 \\(SIGKILL\\)"
     expect_nothing_left
 done
 

@@ -252,11 +252,11 @@ static void test_deaths(void **state)
         const char *plan;
         const char *error;
     } table[] = {
-        {"1:crash", "it was ended by signal 11 (Segmentation fault); the last "
+        {"1:crash", "it was ended by signal 11 (SIGSEGV); the last "
                     "that it wrote is \"free(): invalid pointer\""},
         {"1:exit", "it ended with exit code 9; the last that it wrote is "
                    "\"PMI_RANK=(unset)\""},
-        {"1:nonsense", "it was ended by signal 9 (Killed); the last that it "
+        {"1:nonsense", "it was ended by signal 9 (SIGKILL); the last that it "
                        "wrote is \"PMI_RANK=(unset)\""},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -321,7 +321,7 @@ static void test_scout(void **state)
     open_desk(&d, "scout:crash");
     start_scout(&d, 10000);
     expect_facts(&d, "the process that looks at the GPUs failed: it was ended "
-                     "by signal 6 (Aborted); the last that it wrote is "
+                     "by signal 6 (SIGABRT); the last that it wrote is "
                      "\"libcuda: bad magic\"");
     desk_stop(&d, SIGTERM, 0);
     expect_idle(&d);

@@ -237,8 +237,8 @@ static void test_worker_signaled(void **state)
     close(d.fd);
     d.fd = -1;
     desk_close(&d, 128 + SIGTERM, text);
-    assert_string_equal(text,
-                        "gpulaunch-worker: node-0: stopped by signal 15\n");
+    assert_string_equal(
+        text, "gpulaunch-worker: node-0: stopped by signal 15 (SIGTERM)\n");
 }
 
 /* Finish ends at once what is still alive, and the output that nobody has

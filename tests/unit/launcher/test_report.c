@@ -50,24 +50,10 @@ static void test_sentence(void **state)
     }
 }
 
-/* Signals have their names, real-time ones their numbers. */
-static void test_signal(void **state)
-{
-    (void)state;
-    struct gpul_buf out;
-    gpul_buf_init(&out, 4096);
-    report_signal(&out, 15);
-    report_signal(&out, 40);
-    report_signal(&out, 4000);
-    assert_string_equal(gpul_buf_text(&out), "SIGTERMsignal 40signal 4000");
-    gpul_buf_release(&out);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sentence),
-        cmocka_unit_test(test_signal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,8 +273,8 @@ static void test_signal(void **state)
     assert_string_equal(play_signal(&p, SIGINT), "kill_ranks");
     assert_string_equal(play_exits(&p, 0, 2, 0), "send(exits:2)");
     play_gone(&p, NULL);
-    assert_string_equal(DRAINED(&p),
-                        "send(idle) leave 130 \"stopped by signal 2\"");
+    assert_string_equal(
+        DRAINED(&p), "send(idle) leave 130 \"stopped by signal 2 (SIGINT)\"");
     play_close(&p);
 }
 
@@ -286,7 +286,7 @@ static void test_signal_early(void **state)
     play_open(&p);
     play_wait(&p, 0);
     assert_string_equal(play_signal(&p, SIGTERM),
-                        "leave 143 \"stopped by signal 15\"");
+                        "leave 143 \"stopped by signal 15 (SIGTERM)\"");
     assert_string_equal(play_event(&p, AGENT_EVENT_CONNECTED, "10.0.0.1"), "");
     play_close(&p);
 }
