@@ -71,10 +71,11 @@ static void share_if_even(struct env_plan *p)
         share_by_node(p);
         return;
     }
-    env_plan_note(p,
-                  "the %u devices of this host cannot be shared out evenly to "
-                  "its %u nodes: every rank sees all of them",
-                  n->device_count, n->host_node_count);
+    env_plan_note(
+        p,
+        "the devices of this host (%u) cannot be shared out evenly to "
+        "its %u nodes: every rank sees all of them",
+        n->device_count, n->host_node_count);
 }
 
 static void share_by_rank(struct env_plan *p)
@@ -97,6 +98,11 @@ static void share_by_rank(struct env_plan *p)
     }
 }
 
+static const char *plural(uint32_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void check_and_share_by_rank(struct env_plan *p)
 {
     const struct env_node *n = &p->in->node;
@@ -108,10 +114,11 @@ static void check_and_share_by_rank(struct env_plan *p)
                       n->host_node_count, n->node_name);
     } else if (n->device_count < wanted) {
         env_plan_fail(p, GPUL_EINVAL,
-                      "--devices=rank: the host of %s has %u ranks and %u "
-                      "visible devices; ask for fewer ranks or use "
+                      "--devices=rank: the host of %s has %u rank%s and %u "
+                      "visible device%s; ask for fewer ranks or use "
                       "--devices=leave",
-                      n->node_name, wanted, n->device_count);
+                      n->node_name, wanted, plural(wanted), n->device_count,
+                      plural(n->device_count));
     } else {
         share_by_rank(p);
     }
@@ -123,9 +130,10 @@ static void check_and_share_by_node(struct env_plan *p)
     if (n->device_count % n->host_node_count != 0) {
         env_plan_fail(p, GPUL_EINVAL,
                       "--devices=node: the host of %s has %u nodes and %u "
-                      "visible devices, which gives them unequal numbers; use "
+                      "visible device%s, which gives them unequal numbers; use "
                       "--devices=leave",
-                      n->node_name, n->host_node_count, n->device_count);
+                      n->node_name, n->host_node_count, n->device_count,
+                      plural(n->device_count));
     } else if (n->device_count == 0) {
         env_plan_fail(p, GPUL_EINVAL,
                       "--devices=node: the host of %s has no visible device; "

@@ -74,7 +74,7 @@ static void test_policies(void **state)
         {ENV_DEVICES_AUTO, plain, 4, 4, 2, 1, 0, "2", NULL, ""},
         {ENV_DEVICES_AUTO, restricted, 4, 2, 0, 1, 0, "5,GPU-ab12", NULL, ""},
         {ENV_DEVICES_AUTO, plain, 1, 4, 2, 1, 0, NULL, NULL,
-         "the 1 devices of this host cannot be shared out evenly to its 4 "
+         "the devices of this host (1) cannot be shared out evenly to its 4 "
          "nodes: every rank sees all of them\n"},
         /* leave */
         {ENV_DEVICES_LEAVE, plain, 8, 4, 1, 2, 0, NULL, NULL, ""},
@@ -134,7 +134,7 @@ static void test_refusals(void **state)
          "--devices=rank: the host of node-0 has 4 ranks and 3 visible "
          "devices; ask for fewer ranks or use --devices=leave"},
         {ENV_DEVICES_RANK, NULL, 0, 1, 0, 1, 0, NULL, NULL,
-         "--devices=rank: the host of node-0 has 1 ranks and 0 visible "
+         "--devices=rank: the host of node-0 has 1 rank and 0 visible "
          "devices; ask for fewer ranks or use --devices=leave"},
         {ENV_DEVICES_NODE, plain, 8, 3, 0, 1, 0, NULL, NULL,
          "--devices=node: the host of node-0 has 3 nodes and 8 visible "
