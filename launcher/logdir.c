@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/makeparents.h"
 #include "proto/limits.h"
 #include "proto/text.h"
 
@@ -21,36 +22,19 @@ enum {
 
 static int make_one(const char *path, struct gpul_error *err)
 {
-    if (mkdir(path, DIRECTORY_MODE) == 0 || errno == EEXIST) {
+    struct stat st;
+    if (stat(path, &st) == 0 || mkdir(path, DIRECTORY_MODE) == 0 ||
+        errno == EEXIST) {
         return 0;
     }
     return gpul_fail_errno(err, errno, "cannot create %s", path);
 }
 
-/* mkdir -p; the last part is judged by the caller. */
+/* The last part is judged by the caller. */
 static int make_all(const char *path, struct gpul_error *err)
 {
-    char part[PATH_MAX];
-    size_t n = strlen(path);
-    if (n == 0 || n >= sizeof(part)) {
-        return gpul_fail(err, GPUL_EINVAL, "\"%.60s\": not a usable path",
-                         path);
-    }
-    struct stat st;
-    if (stat(path, &st) == 0) {
-        return 0;
-    }
-    memcpy(part, path, n + 1);
-    for (char *slash = strchr(part + 1, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int rc = stat(part, &st) == 0 ? 0 : make_one(part, err);
-        if (rc != 0) {
-            return rc;
-        }
-        *slash = '/';
-    }
-    return make_one(part, err);
+    int rc = gpul_make_parents(path, err);
+    return rc == 0 ? make_one(path, err) : rc;
 }
 
 static int check_directory(const char *path, struct gpul_error *err)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/makeparents.h"
 #include "common/writeall.h"
 
 enum { NAME_BYTES = 32 };
@@ -113,24 +114,6 @@ static int keep_made(struct ranklogs *l, const char *path)
     return 0;
 }
 
-/* mkdir -p of everything above the last component. */
-static int make_parents(char *path, struct gpul_error *err)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        int rc = mkdir(path, 0700);
-        int saved = errno;
-        if (rc != 0 && saved != EEXIST && access(path, F_OK) != 0) {
-            gpul_fail_errno(err, saved, "log folder %s", path);
-            *slash = '/';
-            return GPUL_ESYS;
-        }
-        *slash = '/';
-    }
-    return 0;
-}
-
 /* Make and open one folder that must be real and this user's. */
 static int enter(int *out, int parent, const char *name, const char *shown,
                  struct gpul_error *err)
@@ -163,7 +146,7 @@ static int make_folder(struct ranklogs *l, struct gpul_error *err)
     if (l->folder >= 0) {
         return 0;
     }
-    int rc = make_parents(l->log_dir, err);
+    int rc = gpul_make_parents(l->log_dir, err);
     int job = -1;
     if (rc == 0) {
         rc = enter(&job, AT_FDCWD, l->log_dir, l->log_dir, err);
