@@ -216,15 +216,22 @@ static void test_held_pipe(void **state)
 {
     (void)state;
     struct desk d;
+    char daemon[32];
+    char script[1024];
     desk_open(&d);
-    desk_prepare(&d, 1,
-                 "(setsid sh -c 'echo from the daemon; exec sleep 987.5' &);"
-                 "sleep 0.2; echo from the rank");
+    snprintf(daemon, sizeof(daemon), "987.%d", (int)getpid());
+    snprintf(script, sizeof(script),
+             "(setsid sh -c 'echo from the daemon; : >%s/said;"
+             " exec sleep %s' &);"
+             "until [ -e %s/said ]; do sleep 0.01; done; rm %s/said;"
+             "echo from the rank",
+             d.log_dir, daemon, d.log_dir, d.log_dir);
+    desk_prepare(&d, 1, script);
     desk_launch(&d, 1);
     desk_expect_exits(&d, 1, NULL);
     desk_expect_idle(&d, 0);
     assert_string_equal(desk_output(&d, 0), "from the daemon\nfrom the rank\n");
-    assert_false(desk_sees_process("987.5"));
+    assert_false(desk_sees_process(daemon));
     desk_finish(&d, false);
     desk_close(&d, 0, NULL);
 }

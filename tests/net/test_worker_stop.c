@@ -154,10 +154,14 @@ static void test_worker_killed(void **state)
     (void)state;
     struct desk d;
     struct life l;
-    start(&d, &l, "printf a >&9; exec sleep 985.5");
+    char rank[32];
+    char script[64];
+    snprintf(rank, sizeof(rank), "985.%d", (int)getpid());
+    snprintf(script, sizeof(script), "printf a >&9; exec sleep %s", rank);
+    start(&d, &l, script);
     kill(d.worker, SIGKILL);
     life_await_end(&l);
-    assert_false(desk_sees_process("985.5"));
+    assert_false(desk_sees_process(rank));
     desk_reap(&d, SIGKILL);
 }
 
