@@ -99,6 +99,7 @@ SAME_VALUE(NCCL_FLOAT32, ncclFloat32);
 SAME_VALUE(NCCL_FLOAT64, ncclFloat64);
 SAME_VALUE(NCCL_BFLOAT16, ncclBfloat16);
 SAME_VALUE(NCCL_UNSET_INT, NCCL_CONFIG_UNDEF_INT);
+SAME_VALUE(NCCL_NO_COLOR, NCCL_SPLIT_NOCOLOR);
 #define CONFIG_FIELD(ours, theirs)                                             \
     SAME_FIELD(struct nccl_config, ours, ncclConfig_t, theirs)
 CONFIG_FIELD(size, size);

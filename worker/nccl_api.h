@@ -77,6 +77,7 @@ struct nccl_config {
 enum {
     NCCL_CONFIG_VERSION = 21800,
     NCCL_UNSET_INT = INT_MIN,
+    NCCL_NO_COLOR = -1,         /* takes part in a split, joins nothing */
     NCCL_VERSION_LEAST = 21400, /* first with ncclCommInitRankConfig */
 };
 #define NCCL_CONFIG_MAGIC 0xcafebeefu
@@ -115,6 +116,10 @@ static inline struct nccl_config nccl_config_nonblocking(void)
       (struct nccl_comm **comm, int rank_count, int rank, int id_count,        \
        struct nccl_unique_id *ids, struct nccl_config *config),                \
       ncclCommInitRankScalable)                                                \
+    X(OPTIONAL, int, comm_split,                                               \
+      (struct nccl_comm *comm, int color, int key, struct nccl_comm **out,     \
+       struct nccl_config *config),                                            \
+      ncclCommSplit)                                                           \
     X(REQUIRED, int, comm_get_async_error,                                     \
       (struct nccl_comm *comm, int *result), ncclCommGetAsyncError)            \
     X(REQUIRED, int, comm_finalize, (struct nccl_comm *comm),                  \

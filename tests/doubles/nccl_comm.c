@@ -65,6 +65,7 @@ struct nccl_comm *comm_make(int rank, int rank_count, int id_count,
     comm->is_blocking = is_blocking;
     comm->slowness = fault_slowness(comm->scenario, rank, physical);
     comm->next_fd = comm->prev_fd = comm->listen_fd = -1;
+    comm->child_abort_fd = -1;
     comm->users = 1;
     (void)pthread_mutex_init(&comm->lock, NULL);
     (void)pthread_cond_init(&comm->changed, NULL);
@@ -185,6 +186,17 @@ static int obey(struct nccl_comm *comm, const struct fault_orders *orders)
     return status;
 }
 
+int comm_obey(struct nccl_comm *comm, enum scenario_point point)
+{
+    struct fault_orders orders =
+        fault_call(comm->scenario, &comm->caller, point);
+    int status = obey(comm, &orders);
+
+    return status == NCCL_SUCCESS && orders.hangs
+               ? wire_sleep_forever(comm->abort_fd)
+               : status;
+}
+
 int comm_init(struct nccl_comm *comm)
 {
     struct fault_orders orders =
@@ -211,12 +223,8 @@ int comm_init(struct nccl_comm *comm)
 
 int comm_finalize(struct nccl_comm *comm)
 {
-    struct fault_orders orders =
-        fault_call(comm->scenario, &comm->caller, POINT_FINALIZE);
-    int status = obey(comm, &orders);
+    int status = comm_obey(comm, POINT_FINALIZE);
 
-    if (status == NCCL_SUCCESS && orders.hangs)
-        status = wire_sleep_forever(comm->abort_fd);
     if (status == NCCL_SUCCESS)
         comm_drain(comm);
     return status;
@@ -246,6 +254,8 @@ void comm_abort(struct nccl_comm *comm)
     (void)pthread_mutex_lock(&comm->lock);
     comm->is_aborted = true;
     (void)eventfd_write(comm->abort_fd, 1);
+    if (comm->child_abort_fd >= 0)
+        (void)eventfd_write(comm->child_abort_fd, 1);
     (void)pthread_cond_broadcast(&comm->changed);
     while (comm->is_running || comm->has_job)
         (void)pthread_cond_wait(&comm->changed, &comm->lock);

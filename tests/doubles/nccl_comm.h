@@ -33,6 +33,14 @@ struct id_content {
 struct batch;
 struct op;
 
+/* What ncclCommSplit asks of a rank. */
+struct split {
+    int color;
+    int key;
+    bool is_blocking;
+    struct nccl_comm **out; /* written when all is done */
+};
+
 struct nccl_comm {
     const struct scenario *scenario;
     struct fault_caller caller; /* only the user's thread and the job count */
@@ -60,6 +68,7 @@ struct nccl_comm {
     atomic_int async; /* what ncclCommGetAsyncError says */
 
     struct batch *launching; /* by the job */
+    struct split split;      /* by the job */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -68,6 +77,7 @@ struct nccl_comm {
     uint64_t issued; /* batches; they run in the order of their issue */
     uint64_t done;
     bool is_running;
+    int child_abort_fd; /* of a split under way; -1: none */
 };
 
 /* --- nccl_boot.c: how ranks meet ---------------------------------------- */
@@ -100,6 +110,10 @@ int comm_wait(struct nccl_comm *comm);
 /* The jobs. */
 int comm_init(struct nccl_comm *comm);
 int comm_finalize(struct nccl_comm *comm);
+int comm_split(struct nccl_comm *comm); /* nccl_split.c; sets *split.out */
+
+/* Does what the scenario orders at `point`; an abort ends it. */
+int comm_obey(struct nccl_comm *comm, enum scenario_point point);
 
 /* 0 when the last call has ended; what it ended with else. */
 int comm_ready(struct nccl_comm *comm);

@@ -143,6 +143,30 @@ int ncclCommInitRankConfig(struct nccl_comm **comm, int rank_count,
     return ncclCommInitRankScalable(comm, rank_count, rank, 1, &id, config);
 }
 
+int ncclCommSplit(struct nccl_comm *comm, int color, int key,
+                  struct nccl_comm **out, struct nccl_config *config)
+{
+    struct config_full read;
+    int status = check_pointer(comm, "CommSplit", "comm");
+
+    if (status == NCCL_SUCCESS)
+        status = check_pointer(out, "CommSplit", "newcomm");
+    if (status == NCCL_SUCCESS)
+        status = comm_ready(comm);
+    if (status == NCCL_SUCCESS)
+        *out = NULL; /* until all is done */
+    if (status == NCCL_SUCCESS && config)
+        status = config_read(&read, config, (int)scenario_get()->nccl);
+    if (status != NCCL_SUCCESS)
+        return status;
+    bool is_blocking = config ? config_is_blocking(&read) : comm->is_blocking;
+    comm->split = (struct split){color, key, is_blocking, out};
+    status = comm_job(comm, comm_split);
+    if (status == NCCL_SUCCESS && comm->is_blocking)
+        return comm_wait(comm);
+    return status == NCCL_SUCCESS ? atomic_load(&comm->async) : status;
+}
+
 int ncclCommGetAsyncError(struct nccl_comm *comm, int *result)
 {
     int status = check_pointer(comm, "ncclGetAsyncError", "comm");

@@ -70,6 +70,7 @@ enum scenario_point {
     POINT_UID,        /* ncclGetUniqueId */
     POINT_INIT,       /* ncclCommInit*, before the rank checks in at the root */
     POINT_CONNECT,    /* the same, when every rank has checked in */
+    POINT_SPLIT,      /* ncclCommSplit, before the ranks tell their groups */
     POINT_COLLECTIVE, /* each of the next five */
     POINT_ALLREDUCE,
     POINT_ALLGATHER,

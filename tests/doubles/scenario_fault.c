@@ -13,6 +13,7 @@ static const char *const point_names[POINT_COUNT] = {
     [POINT_UID] = "uid",
     [POINT_INIT] = "init",
     [POINT_CONNECT] = "connect",
+    [POINT_SPLIT] = "split",
     [POINT_COLLECTIVE] = "collective",
     [POINT_ALLREDUCE] = "allreduce",
     [POINT_ALLGATHER] = "allgather",

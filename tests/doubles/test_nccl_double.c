@@ -268,6 +268,71 @@ static void test_stream_order(void **state)
     run(1, 3, 0, stream_order);
 }
 
+/* --- Groups -------------------------------------------------------------- */
+
+/* Splits rank->comm: true when it is done. */
+static bool split(struct rank *rank, int color, int key, struct nccl_comm **out)
+{
+    *out = rank->comm; /* that is to be overwritten */
+    int result =
+        rank->doubles.nccl.comm_split(rank->comm, color, key, out, NULL);
+    CHECK(result == NCCL_IN_PROGRESS || result == NCCL_SUCCESS);
+    return rank_settle(rank, LONG_MS) && *out != rank->comm;
+}
+
+static int split_by_node(struct rank *rank)
+{
+    struct nccl_comm *whole, *own;
+    int node = rank->rank / 3, value;
+
+    meet(rank);
+    CHECK(split(rank, node, -rank->local_rank, &own));
+    CHECK(rank->doubles.nccl.comm_count(own, &value) == 0 && value == 3);
+    CHECK(rank->doubles.nccl.comm_user_rank(own, &value) == 0);
+    CHECK(value == 2 - rank->local_rank);
+    whole = rank->comm;
+    struct rank within = *rank;
+    within.comm = own;
+    within.rank = value;
+    within.count = 3;
+    CHECK(rank_all_reduce(&within, COUNT, LONG_MS) == 0);
+    CHECK(rank_close(&within, LONG_MS) == 0);
+    rank->comm = whole;
+    CHECK(rank_all_reduce(rank, COUNT, LONG_MS) == 0);
+    return part(rank);
+}
+
+/* Ranks of one colour have a communicator of their own, in the order of their
+ * keys; the whole one goes on. */
+static void test_split(void **state)
+{
+    (void)state;
+    run(2, 3, 0, split_by_node);
+}
+
+static int split_without_color(struct rank *rank)
+{
+    struct nccl_comm *own;
+    bool joins = rank->rank > 0;
+
+    meet(rank);
+    CHECK(split(rank, joins ? 7 : NCCL_NO_COLOR, 0, &own));
+    CHECK((own != NULL) == joins);
+    if (joins) {
+        struct rank within = *rank;
+        within.comm = own;
+        CHECK(rank_close(&within, LONG_MS) == 0);
+    }
+    return part(rank);
+}
+
+/* A rank without a colour takes part and gets none. */
+static void test_split_without_color(void **state)
+{
+    (void)state;
+    run(1, 3, 0, split_without_color);
+}
+
 /* --- Many ---------------------------------------------------------------- */
 
 enum { MANY = 300, IDS = 3 };
@@ -343,6 +408,8 @@ int main(void)
         cmocka_unit_test(test_all_to_all),
         cmocka_unit_test(test_send_and_receive),
         cmocka_unit_test(test_stream_order),
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_split_without_color),
         cmocka_unit_test(test_three_hundred_ranks),
     };
 
