@@ -195,6 +195,7 @@ int facts_add(struct facts *f, uint32_t node_rank, const Gpul__ProbeFacts *m)
     assert(node_rank < f->node_count && f->uuids[node_rank] == NULL);
     bool is_added;
     f->has_one_id |= !m->has_scalable_init;
+    f->has_no_split |= !m->has_comm_split;
     f->is_simulated |= m->is_simulated;
     if (is_usable(m, &text)) {
         is_added = add_libraries(f, node_rank, m);

@@ -34,6 +34,7 @@ struct facts {
     char **uuids;          /* by node: its UUIDs, one string behind another */
     double link_gbps;      /* of the worst device; 0: not known of all */
     bool has_one_id;       /* some node cannot use several unique IDs */
+    bool has_no_split;     /* some node cannot split a communicator */
     bool is_simulated;     /* some library is a double */
 };
 

@@ -57,6 +57,18 @@ static void tell_facts(struct rendezvous *r, bool is_good)
     }
 }
 
+/* Is there a sweep to be had that the sweep of all ranks is not? */
+static bool has_groups(const struct rendezvous *r)
+{
+    return r->roster.count > 1 && r->probes.count > r->roster.count;
+}
+
+/* Where NCCL cannot, that much is not known, and is said. */
+static bool sweeps_nodes(const struct rendezvous *r)
+{
+    return has_groups(r) && !r->facts.has_no_split;
+}
+
 static void send_begin(struct rendezvous *r)
 {
     Gpul__SelfTest self_test = GPUL__SELF_TEST__INIT;
@@ -79,6 +91,8 @@ static void send_begin(struct rendezvous *r)
     for (uint32_t i = 0; i < r->roster.count; i++) {
         begin.first_rank = r->facts.first_ranks[i];
         begin.rank_count = facts_device_count(&r->facts, i);
+        begin.node_first_rank = begin.first_rank;
+        begin.node_rank_count = sweeps_nodes(r) ? begin.rank_count : 0;
         core_send(r, &r->roster.nodes[i], &frame);
     }
 }
@@ -100,6 +114,11 @@ static void begin_probes(struct rendezvous *r)
                 ranks == 1 ? "" : "s", r->roster.count,
                 r->roster.count == 1 ? "" : "s");
     tell(r, GPUL__EVENT__KIND__SELF_TEST_STARTED, text.bytes);
+    if (has_groups(r) && !sweeps_nodes(r)) {
+        core_tell_text(r, GPUL__EVENT__KIND__NOTICE, NULL,
+                       "could not check all-reduce within each node: NCCL has "
+                       "no ncclCommSplit; 2.18 and later have it");
+    }
     send_begin(r);
 }
 
@@ -222,6 +241,7 @@ static void finish(struct rendezvous *r)
         .nodes = r->roster.count,
         .has_devices = true,
         .link_gbps = r->facts.link_gbps,
+        .node_ranks = facts_ranks_per_node(&r->facts),
     };
     selftest_pass(r, &world);
     if (r->phase == PHASE_RUNNING) {
@@ -365,6 +385,9 @@ void gputest_result(struct rendezvous *r, struct node *node,
                            ? result->device_uuid
                            : facts_uuid(&r->facts, rank),
         .phase = phase_short_name(r->phase),
+        .sweeps_node =
+            sweeps_nodes(r) &&
+            facts_device_count(&r->facts, roster_index(&r->roster, node)) > 1,
     };
     enum verdict_kind kind = verdict_add(&r->verdict, &why, &from, result);
     if (kind == VERDICT_GOOD) {

@@ -46,10 +46,13 @@ static enum verdict_kind wrong_data(struct text *why,
     verdict_name(&who, from);
     name_phase(why, from, result);
     text_append(why,
-                "wrong data on %s: element %" PRIu64 " of %s %s of %" PRIu64
+                "wrong data on %s: element %" PRIu64 " of %s %s%s of %" PRIu64
                 " bytes ",
                 who.bytes, result->first_wrong_offset,
                 collective[0] == 'a' ? "an" : "a", collective,
+                result->first_wrong_scope == GPUL__SCOPE__SCOPE_NODE
+                    ? " within the node"
+                    : "",
                 result->first_wrong_bytes);
     if (from->has_device) {
         text_append(why, "is wrong in bit %u", result->first_wrong_bit);
@@ -100,6 +103,7 @@ static void start_row(Gpul__SelfTestRow *row, const Gpul__ProbeRow *from)
     row->count = from->count;
     row->iterations = from->iterations;
     row->collective = from->collective;
+    row->scope = from->scope;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -118,22 +122,37 @@ static void merge_row(Gpul__SelfTestRow *row, const Gpul__ProbeRow *from,
     row->max_ns = larger(row->max_ns, from->max_ns);
 }
 
-/* All must have measured the same. */
-static bool rows_match(const struct verdict *v, const Gpul__ProbeResult *result)
+static size_t count_world_rows(const Gpul__ProbeResult *result)
 {
-    if (result->n_rows == 0 || result->n_rows > GPUL_PROBE_ROWS_MAX) {
+    size_t n = 0;
+    while (n < result->n_rows &&
+           result->rows[n]->scope == GPUL__SCOPE__SCOPE_WORLD) {
+        n++;
+    }
+    return n;
+}
+
+/* All must have measured the same; only those that share their node with
+ * others have rows from within it, behind those of all ranks. */
+static bool rows_match(const struct verdict *v, bool sweeps_node,
+                       const Gpul__ProbeResult *result)
+{
+    size_t world = count_world_rows(result);
+    bool is_first = v->result_count == 0;
+    bool is_first_of_nodes = v->row_count == v->world_row_count;
+    if (world == 0 || result->n_rows > GPUL_PROBE_ROWS_MAX ||
+        (result->n_rows > world) != sweeps_node ||
+        (!is_first && world != v->world_row_count) ||
+        (sweeps_node && !is_first_of_nodes && result->n_rows != v->row_count)) {
         return false;
     }
-    if (v->result_count == 0) {
-        return true;
-    }
-    if (result->n_rows != v->row_count) {
-        return false;
-    }
-    for (size_t i = 0; i < v->row_count; i++) {
-        if (result->rows[i]->bytes != v->rows[i].bytes ||
-            result->rows[i]->count != v->rows[i].count ||
-            result->rows[i]->collective != v->rows[i].collective) {
+    for (size_t i = 0; i < result->n_rows; i++) {
+        const Gpul__ProbeRow *row = result->rows[i];
+        bool is_known = i < v->row_count;
+        if ((i >= world && row->scope != GPUL__SCOPE__SCOPE_NODE) ||
+            (is_known && (row->bytes != v->rows[i].bytes ||
+                          row->count != v->rows[i].count ||
+                          row->collective != v->rows[i].collective))) {
             return false;
         }
     }
@@ -162,16 +181,16 @@ enum verdict_kind verdict_add(struct verdict *v, struct text *why,
     if (result->error[0] != 0) {
         return error(why, from, result);
     }
-    if (!rows_match(v, result)) {
+    if (!rows_match(v, from->sweeps_node, result)) {
         return other_rows(why, from);
     }
     for (size_t i = 0; i < result->n_rows; i++) {
-        if (v->result_count == 0) {
-            start_row(&v->rows[i], result->rows[i]);
+        if (i == v->row_count) {
+            start_row(&v->rows[v->row_count++], result->rows[i]);
         }
         merge_row(&v->rows[i], result->rows[i], from->rank);
     }
-    v->row_count = result->n_rows;
+    v->world_row_count = count_world_rows(result);
     v->result_count++;
     return VERDICT_GOOD;
 }
@@ -195,8 +214,12 @@ static double ceiling_gbps(Gpul__Collective collective,
 static void finish_row(Gpul__SelfTestRow *row, const struct verdict_world *w)
 {
     double factor;
-    gpul_busbw_factor(&factor, (enum gpul_collective)row->collective, w->ranks);
+    row->ranks = w->ranks;
     row->algbw_gbps = gpul_algbw_gbps(row->bytes, row->median_ns);
+    if (w->ranks == 0) {
+        return; /* no busbw without their number */
+    }
+    gpul_busbw_factor(&factor, (enum gpul_collective)row->collective, w->ranks);
     row->busbw_gbps = row->algbw_gbps * factor;
     if (!w->has_devices) {
         return;
@@ -209,15 +232,18 @@ static void finish_row(Gpul__SelfTestRow *row, const struct verdict_world *w)
 
 void verdict_finish(struct verdict *v, const struct verdict_world *world)
 {
+    struct verdict_world node = *world;
+    node.nodes = 1;
+    node.ranks = world->node_ranks;
     for (size_t i = 0; i < v->row_count; i++) {
-        finish_row(&v->rows[i], world);
+        finish_row(&v->rows[i], i < v->world_row_count ? world : &node);
     }
 }
 
 const Gpul__SelfTestRow *verdict_largest(const struct verdict *v)
 {
     const Gpul__SelfTestRow *largest = NULL;
-    for (size_t i = 0; i < v->row_count; i++) {
+    for (size_t i = 0; i < v->world_row_count; i++) {
         const Gpul__SelfTestRow *row = &v->rows[i];
         bool is_all_reduce =
             row->collective <= GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE;

@@ -19,7 +19,8 @@
 struct verdict {
     Gpul__SelfTestRow rows[GPUL_PROBE_ROWS_MAX];
     size_t row_count;
-    uint32_t result_count; /* probes added so far */
+    size_t world_row_count; /* of all ranks; those within nodes follow */
+    uint32_t result_count;  /* probes added so far */
 };
 
 enum verdict_kind {
@@ -35,12 +36,14 @@ struct verdict_source {
     bool has_device;
     const char *device_uuid; /* "": not known */
     const char *phase;       /* what was going on, where it does not say */
+    bool sweeps_node;        /* it owes rows from within its node too */
 };
 
 /* What the figures are measured against. */
 struct verdict_world {
     uint32_t ranks;
     uint32_t nodes;
+    uint32_t node_ranks; /* of each node; 0: not the same everywhere */
     bool has_devices;
     double link_gbps; /* of one device within its node; 0: unknown */
 };
@@ -59,7 +62,7 @@ enum verdict_kind verdict_add(struct verdict *v, struct text *why,
 /* All have been added: compute bandwidths and ceilings. */
 void verdict_finish(struct verdict *v, const struct verdict_world *world);
 
-/* All-reduce at its largest size; NULL if it was not measured. */
+/* All-reduce of all ranks at its largest size; NULL if it was not measured. */
 const Gpul__SelfTestRow *verdict_largest(const struct verdict *v);
 
 #endif

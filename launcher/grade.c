@@ -15,10 +15,12 @@ static bool is_copy(const Gpul__SelfTestRow *row)
 void grade_scale_init(struct grade_scale *scale, Gpul__SelfTestRow *const *rows,
                       size_t count, bool is_simulated)
 {
-    *scale = (struct grade_scale){UINT64_MAX, is_simulated};
+    *scale = (struct grade_scale){{UINT64_MAX, UINT64_MAX}, is_simulated};
     for (size_t i = 0; i < count; i++) {
-        if (!is_copy(rows[i]) && rows[i]->median_ns < scale->latency_ns)
-            scale->latency_ns = rows[i]->median_ns;
+        for (int s = (int)rows[i]->scope; s <= GPUL__SCOPE__SCOPE_NODE; s++) {
+            if (!is_copy(rows[i]) && rows[i]->median_ns < scale->latency_ns[s])
+                scale->latency_ns[s] = rows[i]->median_ns;
+        }
     }
 }
 
@@ -41,7 +43,7 @@ enum grade grade_row(const struct grade_scale *scale,
         return GRADE_NONE;
     if (percent >= GOOD_PERCENT)
         return GRADE_GOOD;
-    if (row->median_ns / LATENCY_SHARES < scale->latency_ns)
+    if (row->median_ns / LATENCY_SHARES < scale->latency_ns[row->scope])
         return GRADE_SMALL;
     return percent >= LOW_PERCENT ? GRADE_LOW : GRADE_SLOW;
 }

@@ -27,8 +27,10 @@ enum grade {
 };
 
 struct grade_scale {
-    uint64_t latency_ns; /* of the fastest row: what any message costs */
-    bool is_simulated;   /* no ceiling counts */
+    /* What any message costs, by scope: the time of the fastest row. Within
+     * a node it is not more than among all ranks. */
+    uint64_t latency_ns[GPUL__SCOPE__SCOPE_NODE + 1];
+    bool is_simulated; /* no ceiling counts */
 };
 
 void grade_scale_init(struct grade_scale *scale, Gpul__SelfTestRow *const *rows,

@@ -90,6 +90,8 @@ static json_t *row_json(const Gpul__SelfTestRow *row,
     json_t *o = json_object();
     json_put_text(o, "collective",
                   gpul_collective_name((enum gpul_collective)row->collective));
+    json_put_text(o, "scope",
+                  row->scope == GPUL__SCOPE__SCOPE_NODE ? "node" : "world");
     json_object_set_new(o, "bytes", json_integer((json_int_t)row->bytes));
     json_object_set_new(o, "count", json_integer((json_int_t)row->count));
     json_object_set_new(o, "iterations", json_integer(row->iterations));

@@ -240,19 +240,27 @@ static void append_row(struct gpul_buf *out, const struct table *t,
 
 /* ---- blocks -------------------------------------------------------------- */
 
-static int block_of(const Gpul__SelfTestRow *row)
+static int collective_of(const Gpul__SelfTestRow *row)
 {
     return row->collective == GPUL__COLLECTIVE__COLLECTIVE_NONE
                ? (int)GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE
                : (int)row->collective;
 }
 
+static bool are_in_one_block(const Gpul__SelfTestRow *a,
+                             const Gpul__SelfTestRow *b)
+{
+    return a->scope == b->scope && collective_of(a) == collective_of(b);
+}
+
 static int compare_rows(const void *left, const void *right)
 {
     const Gpul__SelfTestRow *a = *(const Gpul__SelfTestRow *const *)left;
     const Gpul__SelfTestRow *b = *(const Gpul__SelfTestRow *const *)right;
-    if (block_of(a) != block_of(b))
-        return block_of(a) < block_of(b) ? -1 : 1;
+    if (a->scope != b->scope)
+        return a->scope < b->scope ? -1 : 1;
+    if (collective_of(a) != collective_of(b))
+        return collective_of(a) < collective_of(b) ? -1 : 1;
     return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
@@ -272,8 +280,14 @@ static enum layout choose_layout(const Gpul__Event *event, size_t width)
 static void append_title(struct gpul_buf *out, const Gpul__Event *event,
                          const Gpul__SelfTestRow *row)
 {
-    gpul_buf_appendf(out, "# %s%s", event->is_simulated ? "SIMULATED " : "",
-                     gpul_collective_name((enum gpul_collective)block_of(row)));
+    gpul_buf_appendf(
+        out, "# %s%s", event->is_simulated ? "SIMULATED " : "",
+        gpul_collective_name((enum gpul_collective)collective_of(row)));
+    if (row->scope != GPUL__SCOPE__SCOPE_NODE)
+        return;
+    gpul_buf_append_text(out, " within each node");
+    if (row->ranks > 0)
+        gpul_buf_appendf(out, ", %" PRIu32 " ranks", row->ranks);
 }
 
 /* Ranks of the self-test are its devices; on host memory, its nodes. */
@@ -307,7 +321,7 @@ int table_self_test(struct gpul_buf *out, const Gpul__Event *event,
     }
     qsort(t.rows, t.count, sizeof t.rows[0], compare_rows);
     for (size_t i = 0; i < t.count; i++) {
-        if (i == 0 || block_of(t.rows[i]) != block_of(t.rows[i - 1])) {
+        if (i == 0 || !are_in_one_block(t.rows[i], t.rows[i - 1])) {
             append_title(out, event, t.rows[i]);
             if (i == 0)
                 append_world(out, event, node_count);

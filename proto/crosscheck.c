@@ -148,5 +148,12 @@ int gpul_check_probe_begin(const ProtobufCMessage *message,
         return gpul_fail(err, GPUL_EPROTO, "has %u ids for %u ranks",
                          m->id_count, m->world_size);
     }
+    if (m->node_rank_count > 0 &&
+        (m->first_rank < m->node_first_rank ||
+         m->first_rank - m->node_first_rank >= m->node_rank_count)) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "rank %u is none of the %u from %u on of its node",
+                         m->first_rank, m->node_rank_count, m->node_first_rank);
+    }
     return 0;
 }

@@ -60,6 +60,7 @@ static const struct gpul_field_rule probe_row_fields[] = {
     ANY64("mean_ns"),
     ANY64("wrong_elements"),
     CHOICE("collective", 0),
+    CHOICE("scope", 0),
 };
 BODY(probe_row, NULL);
 
@@ -77,6 +78,7 @@ static const struct gpul_field_rule probe_result_fields[] = {
     CHOICE("first_wrong_collective", 0),
     NUMBER("first_wrong_bit", 0, 63),
     FLAG("is_remote"),
+    CHOICE("first_wrong_scope", 0),
 };
 SHARED_BODY(probe_result, NULL);
 
@@ -112,6 +114,7 @@ static const struct gpul_field_rule probe_facts_fields[] = {
     FLAG("is_simulated"),
     LIST("settings", LINE, 0, GPUL_SETTINGS_MAX, 1, GPUL_FINDING_BYTES_MAX),
     FLAG("has_scalable_init"),
+    FLAG("has_comm_split"),
 };
 SHARED_BODY(probe_facts, NULL);
 
@@ -128,6 +131,8 @@ static const struct gpul_field_rule probe_begin_fields[] = {
     NUMBER("ranks_per_node", 0, GPUL_DEVICES_MAX),
     STRING("interface", NAME, 0, GPUL_INTERFACE_BYTES_MAX),
     PATH("debug_file"),
+    NUMBER("node_rank_count", 0, GPUL_DEVICES_MAX),
+    RANK("node_first_rank"),
 };
 SHARED_BODY(probe_begin, gpul_check_probe_begin);
 
@@ -167,5 +172,7 @@ static const struct gpul_field_rule self_test_row_fields[] = {
     ANY64("ceiling_gbps"),
     ANY64("wire_gbps"),
     RANK("slowest_rank"),
+    CHOICE("scope", 0),
+    NUMBER("ranks", 0, GPUL_RANKS_MAX),
 };
 SHARED_BODY(self_test_row, NULL);

@@ -16,7 +16,7 @@ struct sweep {
     struct gpu *gpu;
     const struct collective_request *request;
     struct collective_result *result;
-    struct gpu_plan plan;
+    struct gpu_plan *plan;
     struct gpu_buffers buffers;
     struct cuda_event *events[GPU_ITERATIONS_MAX + 1];
     size_t event_count;
@@ -158,6 +158,7 @@ static void note_wrong(struct sweep *s, struct collective_row *row,
         r->first_wrong_index = verdict->first_wrong;
         r->first_wrong_bytes = row->step.bytes;
         r->first_wrong_bit = verdict->first_bit;
+        r->first_wrong_is_within_node = row->is_within_node;
     }
     r->wrong_elements += verdict->wrong_elements;
     row->wrong_elements += verdict->wrong_elements;
@@ -246,10 +247,13 @@ static int measure(struct sweep *s, struct collective_row *row,
 static int run_step(struct sweep *s, const struct gpu_step *step,
                     struct gpul_error *err)
 {
-    struct collective_row row = {.step = *step};
+    bool is_within_node = s->request->is_within_node;
+    struct collective_row row = {.step = *step,
+                                 .is_within_node = is_within_node};
     char text[STEP_TEXT_BYTES];
-    snprintf(text, sizeof(text), "%s of %" PRIu64 " bytes",
-             gpul_collective_name(step->collective), step->bytes);
+    snprintf(text, sizeof(text), "%s%s of %" PRIu64 " bytes",
+             gpul_collective_name(step->collective),
+             is_within_node ? " within the node" : "", step->bytes);
     if (s->request->on_step != NULL) {
         s->request->on_step(s->request->arg, text);
     }
@@ -272,9 +276,9 @@ static int run_step(struct sweep *s, const struct gpu_step *step,
 static int create_events(struct sweep *s, struct gpul_error *err)
 {
     size_t need = 1;
-    for (size_t i = 0; i < s->plan.step_count; i++) {
-        if (s->plan.steps[i].iterations + 1 > need) {
-            need = s->plan.steps[i].iterations + 1;
+    for (size_t i = 0; i < s->plan->step_count; i++) {
+        if (s->plan->steps[i].iterations + 1 > need) {
+            need = s->plan->steps[i].iterations + 1;
         }
     }
     int status = 0;
@@ -368,29 +372,37 @@ static int agree(struct sweep *s, uint64_t *bytes_limit, struct gpul_error *err)
     return gpu_buffers_free(&s->buffers, err);
 }
 
-static int prepare(struct sweep *s, struct gpul_error *err)
+static int make_plan(struct sweep *s, struct gpul_error *err)
 {
     uint64_t bytes_limit = 0;
-    int status = gpu_buffers_init(&s->buffers, s->gpu, err);
-    if (status == 0) {
-        status = agree(s, &bytes_limit, err);
-    }
+    int status = agree(s, &bytes_limit, err);
     if (status != 0) {
         return status;
     }
-    gpu_plan_make(&s->plan, s->request->level, s->request->sweep,
+    gpu_plan_make(s->plan, s->request->level, s->request->sweep,
                   s->request->ranks, bytes_limit);
-    if (s->plan.step_count == 0) {
+    if (s->plan->step_count == 0) {
         return gpul_fail(err, GPUL_EINVAL,
                          "no size of the sweep fits: every rank needs an "
                          "element of 4 bytes, and the device with the least "
                          "memory has room for %" PRIu64 " bytes",
                          bytes_limit);
     }
-    status = create_events(s, err);
+    return 0;
+}
+
+static int prepare(struct sweep *s, struct gpul_error *err)
+{
+    int status = gpu_buffers_init(&s->buffers, s->gpu, err);
+    if (status == 0 && s->plan->step_count == 0) {
+        status = make_plan(s, err);
+    }
     if (status == 0) {
-        status = gpu_buffers_allocate(&s->buffers, s->plan.bytes_max,
-                                      s->plan.bytes_max, err);
+        status = create_events(s, err);
+    }
+    if (status == 0) {
+        status = gpu_buffers_allocate(&s->buffers, s->plan->bytes_max,
+                                      s->plan->bytes_max, err);
     }
     return status;
 }
@@ -399,7 +411,6 @@ int collective_nccl_run(struct collective_result *out, struct gpu *g,
                         const struct collective_request *request,
                         struct gpul_error *err)
 {
-    *out = (struct collective_result){0};
     if (request->ranks > PATTERN_RANKS_MAX) {
         return gpul_fail(err, GPUL_EINVAL,
                          "sums of %u ranks are not exact: at most %d devices",
@@ -412,12 +423,13 @@ int collective_nccl_run(struct collective_result *out, struct gpu *g,
     s->gpu = g;
     s->request = request;
     s->result = out;
+    s->plan = request->plan;
     int status = prepare(s, err);
     if (status != 0) {
         gpul_wrap(err, status, "before the sweep");
     }
-    for (size_t i = 0; i < s->plan.step_count && status == 0; i++) {
-        status = run_step(s, &s->plan.steps[i], err);
+    for (size_t i = 0; i < s->plan->step_count && status == 0; i++) {
+        status = run_step(s, &s->plan->steps[i], err);
     }
     if (status == 0) {
         status = give_back(s, err);

@@ -19,6 +19,7 @@
 #ifndef WORKER_COLLECTIVE_NCCL_H
 #define WORKER_COLLECTIVE_NCCL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct collective_row {
     struct gpu_step step;
     struct measure_stats stats; /* this rank's times */
     uint64_t wrong_elements;    /* over all checks of the step */
+    bool is_within_node;        /* else: of all ranks */
 };
 
 struct collective_result {
@@ -41,6 +43,7 @@ struct collective_result {
     uint64_t first_wrong_index; /* element of the receive buffer */
     uint64_t first_wrong_bytes; /* size of the step */
     uint32_t first_wrong_bit;
+    bool first_wrong_is_within_node;
 };
 
 struct collective_request {
@@ -48,14 +51,17 @@ struct collective_request {
     uint32_t ranks;
     Gpul__SelfTest__Level level;
     const Gpul__Sweep *sweep; /* NULL: all the level's own */
+    /* Of no step: it is made here, as above. */
+    struct gpu_plan *plan;
+    bool is_within_node; /* rank and ranks are those of one node */
     /* Called with what is done next; may be NULL. */
     void (*on_step)(void *arg, const char *text);
     void *arg;
 };
 
-/* g->comm is ready and its stream and event exist. On failure `out` has the
- * rows that were finished. Errors: GPUL_ESYS, GPUL_ECLOSED when stopped,
- * GPUL_ENOMEM, GPUL_EINVAL when no size of the request fits. */
+/* g->comm is ready and its stream and event exist. Rows are added to `out`,
+ * on failure those that were finished. Errors: GPUL_ESYS, GPUL_ECLOSED when
+ * stopped, GPUL_ENOMEM, GPUL_EINVAL when no size of the request fits. */
 int collective_nccl_run(struct collective_result *out, struct gpu *g,
                         const struct collective_request *request,
                         struct gpul_error *err);

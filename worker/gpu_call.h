@@ -24,7 +24,10 @@ struct gpu {
     const struct cuda_api *cuda;
     const struct nccl_api *nccl;
     atomic_bool stop;                 /* give up; set by the other thread */
-    _Atomic(struct nccl_comm *) comm; /* NULL: none */
+    _Atomic(struct nccl_comm *) comm; /* in use; NULL: none */
+    /* The communicator that `comm` was split from, NULL: none. */
+    _Atomic(struct nccl_comm *) parent;
+    struct nccl_comm *split; /* NCCL writes here until the split is done */
     struct cuda_stream *stream;
     struct cuda_event *event; /* to wait for the stream by */
     /* Of the first failure, if NCCL had a part in it. */

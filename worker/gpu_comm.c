@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/gpu_comm.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 int gpu_comm_id(struct gpu *g, struct nccl_unique_id *out,
@@ -60,7 +61,34 @@ int gpu_comm_init(struct gpu *g, const struct gpu_comm_place *place,
     return status == 0 ? check_place(g, place, err) : status;
 }
 
-int gpu_comm_end(struct gpu *g, struct gpul_error *err)
+int gpu_comm_split(struct gpu *g, uint32_t group,
+                   const struct gpu_comm_place *place, struct gpul_error *err)
+{
+    static const char call[] = "ncclCommSplit";
+    struct nccl_comm *whole = atomic_load(&g->comm);
+    bool is_alone = place->ranks == 1;
+    int color = is_alone ? NCCL_NO_COLOR : (int)group;
+    if (g->nccl->comm_split == NULL) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "a split by nodes, but this NCCL has no %s", call);
+    }
+    /* The whole one's state tells of the split; no configuration: its own. */
+    int result =
+        g->nccl->comm_split(whole, color, (int)place->rank, &g->split, NULL);
+    int status = gpu_nccl_check(g, call, result, err);
+    if (status != 0 || is_alone) {
+        return status;
+    }
+    if (g->split == NULL) {
+        return gpul_fail(err, GPUL_EPROTO, "%s gave no communicator", call);
+    }
+    atomic_store(&g->parent, whole);
+    atomic_store(&g->comm, g->split);
+    status = gpu_nccl_check(g, call, NCCL_IN_PROGRESS, err);
+    return status == 0 ? check_place(g, place, err) : status;
+}
+
+static int end_one(struct gpu *g, struct gpul_error *err)
 {
     struct nccl_comm *comm = atomic_load(&g->comm);
     int status = gpu_nccl_check(g, "ncclCommFinalize",
@@ -68,15 +96,30 @@ int gpu_comm_end(struct gpu *g, struct gpul_error *err)
     if (status != 0) {
         return status;
     }
-    atomic_store(&g->comm, NULL); /* nothing to abort from here on */
+    /* Nothing to abort of this one from here on. */
+    atomic_store(&g->comm, atomic_load(&g->parent));
+    atomic_store(&g->parent, NULL);
     return gpu_nccl_check(g, "ncclCommDestroy", g->nccl->comm_destroy(comm),
                           err);
+}
+
+int gpu_comm_end(struct gpu *g, struct gpul_error *err)
+{
+    int status = 0;
+    while (status == 0 && atomic_load(&g->comm) != NULL) {
+        status = end_one(g, err);
+    }
+    return status;
 }
 
 void gpu_comm_abort(struct gpu *g)
 {
     struct nccl_comm *comm = atomic_load(&g->comm);
+    struct nccl_comm *parent = atomic_load(&g->parent);
     if (comm != NULL) {
         g->nccl->comm_abort(comm);
+    }
+    if (parent != NULL && parent != comm) {
+        g->nccl->comm_abort(parent);
     }
 }

@@ -4,7 +4,8 @@
  * blocking. Edge.
  *
  * Happy path: one rank per ID calls gpu_comm_id; all call gpu_comm_init with
- * all IDs in the same order; collectives; all call gpu_comm_end.
+ * all IDs in the same order; collectives; perhaps all call gpu_comm_split and
+ * those of one group have collectives of their own; all call gpu_comm_end.
  *
  * Failure modes: a rank that never comes leaves the others "in progress";
  * they are stopped from outside. After a failure a communicator is only good
@@ -32,11 +33,19 @@ struct gpu_comm_place {
 int gpu_comm_init(struct gpu *g, const struct gpu_comm_place *place,
                   struct nccl_unique_id *ids, struct gpul_error *err);
 
-/* Finalise and destroy; g->comm is NULL then. */
+/* All ranks of g->comm call it: those with the same `group` get one of their
+ * own in its stead, in which `place` (no IDs) is ours. A group of one rank gets
+ * none: g->comm stays. Errors: as of init; GPUL_EPROTO without ncclCommSplit
+ * (NCCL has it since 2.18). */
+int gpu_comm_split(struct gpu *g, uint32_t group,
+                   const struct gpu_comm_place *place, struct gpul_error *err);
+
+/* Finalise and destroy, the split one first; g->comm is NULL then. */
 int gpu_comm_end(struct gpu *g, struct gpul_error *err);
 
-/* Abort whatever the communicator is doing, if there is one. For a thread
- * of its own: it may wait for other ranks, or for ever. */
+/* Abort whatever the communicator is doing, if there is one, and the one it
+ * was split from. For a thread of its own: it may wait for other ranks, or
+ * for ever. */
 void gpu_comm_abort(struct gpu *g);
 
 #endif

@@ -194,6 +194,29 @@ void gpu_plan_make(struct gpu_plan *out, Gpul__SelfTest__Level level,
     plan_copies(&p);
 }
 
+void gpu_plan_within_node(struct gpu_plan *plan, Gpul__SelfTest__Level level)
+{
+    size_t count = plan->step_count;
+    size_t room = GPU_STEPS_MAX - count; /* rows of both share a result */
+    bool is_full = level == GPUL__SELF_TEST__LEVEL__FULL;
+    plan->step_count = 0;
+    plan->bytes_max = sizeof(float);
+    for (size_t i = 0; i < count; i++) {
+        const struct gpu_step step = plan->steps[i];
+        if (step.collective != GPUL_ALL_REDUCE || plan->step_count == room) {
+            continue;
+        }
+        if (is_full || plan->step_count == 0) {
+            plan->steps[plan->step_count++] = step;
+        } else if (step.bytes > plan->steps[0].bytes) {
+            plan->steps[0] = step;
+        }
+        if (step.bytes > plan->bytes_max) {
+            plan->bytes_max = step.bytes;
+        }
+    }
+}
+
 uint32_t gpu_plan_root(uint32_t index, uint32_t ranks, uint32_t id_count)
 {
     return (uint32_t)((uint64_t)index * ranks / id_count);

@@ -59,6 +59,10 @@ void gpu_plan_make(struct gpu_plan *out, Gpul__SelfTest__Level level,
                    const Gpul__Sweep *sweep, uint32_t ranks,
                    uint64_t bytes_limit);
 
+/* What the ranks of one node run among themselves after `plan`, in its place:
+ * its all-reduces; of a quick one only the largest. */
+void gpu_plan_within_node(struct gpu_plan *plan, Gpul__SelfTest__Level level);
+
 /* The rank that makes unique ID `index`: floor(index * ranks / id_count), so
  * that roots are spread evenly (index < id_count <= ranks). */
 uint32_t gpu_plan_root(uint32_t index, uint32_t ranks, uint32_t id_count);

@@ -15,6 +15,11 @@ struct texts {
     Gpul__ProbeRow *row_list[GPU_STEPS_MAX];
 };
 
+static Gpul__Scope scope_of(bool is_within_node)
+{
+    return is_within_node ? GPUL__SCOPE__SCOPE_NODE : GPUL__SCOPE__SCOPE_WORLD;
+}
+
 static Gpul__ProbeRow row_message(const struct collective_row *row)
 {
     Gpul__ProbeRow message = GPUL__PROBE_ROW__INIT;
@@ -27,6 +32,7 @@ static Gpul__ProbeRow row_message(const struct collective_row *row)
     message.mean_ns = row->stats.mean_ns;
     message.wrong_elements = row->wrong_elements;
     message.collective = (Gpul__Collective)row->step.collective;
+    message.scope = scope_of(row->is_within_node);
     return message;
 }
 
@@ -46,6 +52,7 @@ static void fill_in(Gpul__ProbeResult *message, struct texts *texts,
     message->first_wrong_offset = r->first_wrong_index;
     message->first_wrong_bytes = r->first_wrong_bytes;
     message->first_wrong_bit = r->first_wrong_bit;
+    message->first_wrong_scope = scope_of(r->first_wrong_is_within_node);
     snprintf(texts->words, sizeof(texts->words), "%s", work->gpu.words);
     message->library_error = texts->words;
     message->is_remote = work->gpu.is_remote;

@@ -98,6 +98,7 @@ static void set_facts(Gpul__ProbeFacts *out, struct scout *s)
     out->devices = s->device_list;
     out->is_simulated = gpu_facts_are_simulated(facts);
     out->has_scalable_init = facts->nccl_api.comm_init_rank_scalable != NULL;
+    out->has_comm_split = facts->nccl_api.comm_split != NULL;
     out->n_settings =
         gpu_env_settings(s->settings, (const char *const *)environ);
     for (size_t i = 0; i < out->n_settings; i++) {

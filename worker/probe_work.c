@@ -259,18 +259,51 @@ static int run_init(struct probe_work *w, struct gpul_error *err)
     return status;
 }
 
-static int run_coll(struct probe_work *w, struct gpul_error *err)
+static int sweep_world(struct probe_work *w, struct gpul_error *err)
 {
     const struct collective_request request = {
         .rank = w->begin->first_rank,
         .ranks = w->begin->world_size,
         .level = w->begin->self_test->level,
         .sweep = w->begin->self_test->sweep,
+        .plan = &w->plan,
         .on_step = on_step,
         .arg = w,
     };
     enter(w, WORK_COLL, "the first all-gather");
-    int status = collective_nccl_run(&w->result, &w->gpu, &request, err);
+    return collective_nccl_run(&w->result, &w->gpu, &request, err);
+}
+
+static int sweep_node(struct probe_work *w, struct gpul_error *err)
+{
+    const Gpul__ProbeBegin *b = w->begin;
+    const struct gpu_comm_place place = {
+        .rank = b->first_rank - b->node_first_rank,
+        .ranks = b->node_rank_count,
+    };
+    enter(w, WORK_COLL, "splitting the communicator by nodes");
+    int status = gpu_comm_split(&w->gpu, b->node_first_rank, &place, err);
+    if (status != 0 || place.ranks == 1) {
+        return status;
+    }
+    gpu_plan_within_node(&w->plan, b->self_test->level);
+    const struct collective_request request = {
+        .rank = place.rank,
+        .ranks = place.ranks,
+        .plan = &w->plan,
+        .is_within_node = true,
+        .on_step = on_step,
+        .arg = w,
+    };
+    return collective_nccl_run(&w->result, &w->gpu, &request, err);
+}
+
+static int run_coll(struct probe_work *w, struct gpul_error *err)
+{
+    int status = sweep_world(w, err);
+    if (status == 0 && w->begin->node_rank_count > 0) {
+        status = sweep_node(w, err);
+    }
     if (status == 0) {
         tell_phase(w, GPUL__PROBE_PHASE__PHASE__COLL);
     }

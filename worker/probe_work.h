@@ -7,7 +7,7 @@
  *   cuda   open the libraries, choose the device, make a context
  *   uid    make a unique ID, if our rank is a root; wait for all IDs
  *   init   the communicator
- *   coll   the sweep
+ *   coll   the sweep; then, if all are asked to, one within each node
  *   end    finalise, destroy, give the device back
  *
  * Failure modes: any of it fails, and then it is over at once, nothing given
@@ -76,6 +76,7 @@ struct probe_work {
     struct gpu_facts *facts;
     int device;
     atomic_bool is_simulated;
+    struct gpu_plan plan; /* of the sweep that runs or ran last */
     struct collective_result result;
     int status; /* 0, or error.status */
     struct gpul_error error;

@@ -101,12 +101,26 @@ expect_json "$scratch/pass.json" 'all(row["wrong_elements"] == 0 and
     for row in r["self_test"]["rows"])'
 expect_nothing_left
 
+it "each node of 2 devices reduces by itself too, once the world has"
+expect_has "$err" '^# SIMULATED all-reduce within each node, 2 ranks$'
+expect_json "$scratch/pass.json" '[(row["collective"], row["bytes"])
+    for row in r["self_test"]["rows"] if row["scope"] == "node"] ==
+    [("all-reduce", 32768)]'
+
+it "an NCCL that cannot split: that much could not be checked, and is said"
+on_doubles "fault missing-symbol ncclCommSplit" --result "$scratch/whole.json"
+expect_status 0
+expect_has "$err" 'could not check all-reduce within each node: NCCL has no'
+expect_json "$scratch/whole.json" \
+    '{row["scope"] for row in r["self_test"]["rows"]} == {"world"}'
+
 it "-n and -w and -f of nccl-tests by their long names: sizes and counts"
 on_doubles "" --stepfactor 4 --iters 3 --warmup_iters 0 --check 2 \
     --result "$scratch/sweep.json"
 expect_status 0
 expect_json "$scratch/sweep.json" '[row["bytes"] for row in
-    r["self_test"]["rows"] if row["collective"] == "all-reduce"] ==
+    r["self_test"]["rows"] if row["collective"] == "all-reduce" and
+    row["scope"] == "world"] ==
     [8 << i for i in range(0, 14, 2)]'
 expect_json "$scratch/sweep.json" \
     '{row["iterations"] for row in r["self_test"]["rows"]} == {3}'
@@ -206,6 +220,8 @@ a crash in a collective|20|fault rank 5 signal SEGV at allreduce|phase coll;$him
 a hang in a collective|40|fault rank 5 hang collective|phase coll;0 of 8 ranks;nodes local-[0-3]
 a flipped bit|21|fault rank 5 flip element 1000 bit 3|$him;element 1000 of an all-reduce of;wrong in bit 3
 a flipped bit of another collective|21|fault rank 5 flip element 7 bit 30 at allgather|$him;element 7 of an all-gather of;wrong in bit 30
+a flipped bit within a node|21|fault rank 5 flip element 7 bit 3 at allreduce call 42|$him;element 7 of an all-reduce within the node of 32768;wrong in bit 3
+a hang in the split by nodes|40|fault rank 5 hang split|phase coll;0 of 8 ranks;splitting the communicator by nodes
 an error in finalize|20|fault rank 5 code 1 at finalize|phase end;$him;NCCL error 1
 a hang in finalize|40|fault rank 5 hang finalize|phase end;7 of 8 ranks;missing: $him
 a hang in destroy|40|fault rank 5 hang destroy|phase end;7 of 8 ranks;missing: $him

@@ -92,12 +92,13 @@ struct fake_node {
     const char *finding; /* of its first device */
     const char *setting;
     bool never_facts;
-    bool never_ids;   /* its roots make none */
-    bool is_double;   /* its libraries are */
-    bool has_one_id;  /* several cannot be used */
-    bool has_twin;    /* its first device is node 0's */
-    bool reuses_id;   /* every root of it gives the same bytes */
-    uint64_t step_ms; /* from one step of a probe to the next */
+    bool never_ids;    /* its roots make none */
+    bool is_double;    /* its libraries are */
+    bool has_one_id;   /* several cannot be used */
+    bool has_no_split; /* nor can a communicator be split */
+    bool has_twin;     /* its first device is node 0's */
+    bool reuses_id;    /* every root of it gives the same bytes */
+    uint64_t step_ms;  /* from one step of a probe to the next */
     struct fake_probe probes[FAKE_PROBES_MAX]; /* more of them behave */
 
     const char *ready_error;
@@ -128,6 +129,7 @@ struct fake_node {
     uint64_t rank_alive;  /* bits of the first 64 local ranks */
     uint32_t probe_first; /* self-test ranks: its first, of all, and IDs */
     uint32_t probe_world;
+    bool sweeps_node; /* its probes were told to */
     uint32_t id_count;
     uint64_t credit_bytes;
     uint32_t stop_signal;

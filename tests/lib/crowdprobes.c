@@ -40,6 +40,7 @@ static void scout(struct crowd *c, uint32_t node)
     facts.devices = list;
     facts.n_devices = c->ranks_per_node;
     facts.has_scalable_init = true;
+    facts.has_comm_split = true;
     frame.body_case = GPUL__FRAME__BODY_PROBE_FACTS;
     frame.probe_facts = &facts;
     crowd_say(c, node, &frame);
@@ -100,19 +101,22 @@ static void sweep(struct crowd *c, uint32_t node)
 static void finish_probes(struct crowd *c, uint32_t node)
 {
     Gpul__ProbeRow row = GPUL__PROBE_ROW__INIT;
-    Gpul__ProbeRow *rows = &row;
+    Gpul__ProbeRow inner;
+    Gpul__ProbeRow *rows[] = {&row, &inner};
     Gpul__ProbeResult result = GPUL__PROBE_RESULT__INIT;
     Gpul__Frame frame = GPUL__FRAME__INIT;
     row.bytes = 1 << 20;
     row.count = 1 << 18;
     row.iterations = 5;
-    result.rows = &rows;
-    result.n_rows = 1;
+    result.rows = rows;
+    result.n_rows = c->ranks_per_node > 1 ? 2 : 1;
     frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
     frame.probe_result = &result;
     for (uint32_t i = 0; i < c->ranks_per_node; i++) {
         result.probe_rank = node * c->ranks_per_node + i;
         row.median_ns = 1000000 + result.probe_rank;
+        inner = row;
+        inner.scope = GPUL__SCOPE__SCOPE_NODE;
         crowd_say(c, node, &frame);
     }
 }

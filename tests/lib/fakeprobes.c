@@ -78,6 +78,7 @@ void fake_scout(struct cluster *c, uint32_t index)
     find_devices(&scouted, &facts, node, index);
     facts.is_simulated = node->is_double;
     facts.has_scalable_init = !node->has_one_id;
+    facts.has_comm_split = !node->has_no_split;
     if (node->setting != NULL) {
         scouted.setting = wire_text(node->setting);
         facts.settings = &scouted.setting;
@@ -114,6 +115,7 @@ void fake_probes_begin(struct cluster *c, uint32_t index,
     struct fake_node *node = &c->nodes[index];
     node->probe_first = begin->first_rank;
     node->probe_world = begin->world_size;
+    node->sweeps_node = begin->node_rank_count > 1;
     node->id_count = begin->id_count;
     for (uint32_t local = 0; local < begin->rank_count; local++) {
         plan_step(c, index, local, PROBES_CUDA);
@@ -206,7 +208,8 @@ static void send_result(struct cluster *c, const struct fake_node *node,
                         uint32_t rank, enum fake_fault fault, uint32_t step)
 {
     Gpul__ProbeRow row = GPUL__PROBE_ROW__INIT;
-    Gpul__ProbeRow *rows = &row;
+    Gpul__ProbeRow inner;
+    Gpul__ProbeRow *rows[] = {&row, &inner};
     row.bytes = 1 << 20;
     row.count = 1 << 18;
     row.iterations = 5;
@@ -214,10 +217,13 @@ static void send_result(struct cluster *c, const struct fake_node *node,
     row.median_ns = node->probe_ns + rank;
     row.max_ns = node->probe_ns * 2;
     row.collective = GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE;
+    inner = row;
+    inner.scope = GPUL__SCOPE__SCOPE_NODE;
+    inner.median_ns = node->probe_ns / 2 + rank;
     Gpul__ProbeResult result = GPUL__PROBE_RESULT__INIT;
     result.probe_rank = rank;
-    result.rows = &rows;
-    result.n_rows = 1;
+    result.rows = rows;
+    result.n_rows = node->sweeps_node ? 2 : 1;
     fill_fault(&result, fault, step);
     Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;

@@ -78,6 +78,10 @@ static void send_begin(struct stage *stage, uint32_t rank)
     begin.node_count = spec->nodes;
     begin.ranks_per_node = spec->per_node;
     begin.interface = interface;
+    if (spec->sweeps_nodes) {
+        begin.node_first_rank = rank - rank % spec->per_node;
+        begin.node_rank_count = spec->per_node;
+    }
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_PROBE_BEGIN;
     frame.probe_begin = &begin;

@@ -54,6 +54,7 @@ struct stage_spec {
     uint32_t run_deadline_ms;
     uint32_t abort_deadline_ms;
     bool has_no_uuids;    /* devices by index */
+    bool sweeps_nodes;    /* after the sweep of all */
     bool shares_devices;  /* all ranks of a node on its first */
     uint32_t relay_count; /* of IDs; 0: all of them */
 };

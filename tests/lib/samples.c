@@ -206,7 +206,7 @@ static Gpul__ProbeRow probe_rows[] = {
      .median_ns = 10000, .max_ns = 30000, .mean_ns = 11000},
     {BASE(probe_row), .bytes = 1048576, .count = 262144, .iterations = 20,
      .min_ns = 900000, .median_ns = 1000000, .max_ns = 3000000,
-     .mean_ns = 1100000, .wrong_elements = 7},
+     .mean_ns = 1100000, .wrong_elements = 7, .scope = GPUL__SCOPE__SCOPE_NODE},
 };
 static Gpul__ProbeRow *probe_row_list[] = {&probe_rows[0], &probe_rows[1]};
 static char uuid[] = "GPU-7ab1d6c0-3f0e-4b0e-9a3c-0d4c7a1f2e11";
@@ -227,6 +227,7 @@ static Gpul__ProbeResult probe_result = {
     .first_wrong_collective = GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE,
     .first_wrong_bit = 3,
     .is_remote = 1,
+    .first_wrong_scope = GPUL__SCOPE__SCOPE_NODE,
 };
 
 static char library_path[] = "/usr/lib/libnccl.so.2";
@@ -267,6 +268,7 @@ static Gpul__ProbeFacts probe_facts = {
     .n_settings = COUNT(setting_list),
     .settings = setting_list,
     .has_scalable_init = 1,
+    .has_comm_split = 1,
 };
 static Gpul__SelfTest gpu_self_test = {
     BASE(self_test),
@@ -291,6 +293,8 @@ static Gpul__ProbeBegin probe_begin = {
     .ranks_per_node = 8,
     .interface = interface_name,
     .debug_file = library_path,
+    .node_rank_count = 8,
+    .node_first_rank = 8,
 };
 static uint8_t unique_id[GPUL_UNIQUE_ID_BYTES] = {0xca, 0xfe, [127] = 1};
 static Gpul__ProbeId probe_id = {
@@ -359,10 +363,18 @@ static Gpul__EnvReport env_report = {
 };
 
 static Gpul__SelfTestRow self_test_row = {
-    BASE(self_test_row), .bytes = 1048576,       .count = 262144,
-    .iterations = 20,    .min_ns = 900000,       .median_ns = 1000000,
-    .max_ns = 3000000,   .algbw_gbps = 1.048576, .busbw_gbps = 1.572864,
+    BASE(self_test_row),
+    .bytes = 1048576,
+    .count = 262144,
+    .iterations = 20,
+    .min_ns = 900000,
+    .median_ns = 1000000,
+    .max_ns = 3000000,
+    .algbw_gbps = 1.048576,
+    .busbw_gbps = 1.572864,
     .wrong_elements = 7,
+    .scope = GPUL__SCOPE__SCOPE_NODE,
+    .ranks = 8,
 };
 static Gpul__SelfTestRow *self_test_row_list[] = {&self_test_row};
 static Gpul__Member member = {

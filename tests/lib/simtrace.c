@@ -126,8 +126,12 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
                      (unsigned long long)row->median_ns, row->algbw_gbps,
                      row->busbw_gbps);
         if (row->collective != GPUL__COLLECTIVE__COLLECTIVE_NONE) {
-            cluster_note(c, "user:     collective %u, slowest rank %u",
-                         row->collective, row->slowest_rank);
+            cluster_note(c, "user:     collective %u%s, slowest rank %u",
+                         row->collective,
+                         row->scope == GPUL__SCOPE__SCOPE_NODE
+                             ? " within each node"
+                             : "",
+                         row->slowest_rank);
         }
     }
 }

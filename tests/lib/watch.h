@@ -36,6 +36,7 @@ struct watch_probes {
     bool has_versions; /* several */
     bool has_twins;
     bool has_one_id;
+    bool has_no_split;
     bool falls_back; /* to host memory */
 
     uint32_t world_size; /* 0: no ProbeBegin yet */

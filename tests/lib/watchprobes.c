@@ -32,6 +32,7 @@ void watch_hear_facts(struct cluster *c, const Gpul__ProbeFacts *facts)
     p->is_unusable = p->is_unusable || facts->n_devices == 0 ||
                      facts->nccl->error[0] != 0 || is_old;
     p->has_one_id = p->has_one_id || !facts->has_scalable_init;
+    p->has_no_split = p->has_no_split || !facts->has_comm_split;
     if (p->fact_count > 0 && strcmp(p->version, facts->nccl->version) != 0) {
         p->has_versions = true;
     }
@@ -131,6 +132,12 @@ void watch_see_begin(struct cluster *c, const struct sim_link *link,
     WATCH_RULE(c, begin->world_size == p->device_count,
                "a wrong number of self-test ranks");
     WATCH_RULE(c, begin->id_count == ids_wanted(p), "a wrong number of IDs");
+    bool has_groups =
+        c->job.node_count > 1 && begin->world_size > c->job.node_count;
+    WATCH_RULE(c,
+               begin->node_rank_count ==
+                   (has_groups && !p->has_no_split ? begin->rank_count : 0),
+               "a sweep within nodes that cannot be, or none");
 }
 
 /* Each ID is from a root of this generation's one communicator. */

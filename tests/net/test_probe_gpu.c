@@ -277,6 +277,23 @@ static void test_scout_of_an_old_library(void **state)
     assert_false(facts->has_scalable_init);
 }
 
+/* An NCCL below 2.18 without ncclCommSplit: the scout says so. */
+static void test_scout_without_split(void **state)
+{
+    (void)state;
+    const struct stage_spec spec = {
+        .scenario = "fault node local-1 missing-symbol ncclCommSplit",
+        .nodes = 2,
+        .per_node = 1};
+    stage_start(&stage, &spec, true);
+    stage_until(&stage, 0, stage_is_gone);
+    for (uint32_t i = 0; i < 2; i++) {
+        const Gpul__ProbeFacts *facts = stage.probes[i].facts->probe_facts;
+        assert_string_equal(facts->error, "");
+        assert_int_equal(facts->has_comm_split, i == 0);
+    }
+}
+
 /* A library that lacks what is needed: the symbol is named. */
 static void test_scout_of_a_broken_library(void **state)
 {
@@ -306,6 +323,7 @@ int main(void)
         cmocka_unit_test_teardown(test_scout, teardown),
         cmocka_unit_test_teardown(test_scout_without_device, teardown),
         cmocka_unit_test_teardown(test_scout_of_an_old_library, teardown),
+        cmocka_unit_test_teardown(test_scout_without_split, teardown),
         cmocka_unit_test_teardown(test_scout_of_a_broken_library, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,6 +191,7 @@ static void draw_gpus(struct cluster *c)
         node->gpus = has_many ? 40 : 1 + (uint32_t)below(c, 3);
         node->step_ms = 1 + below(c, 400);
         node->has_one_id = chance(c, 10);
+        node->has_no_split = chance(c, 10);
         node->finding = chance(c, 10) ? "power is capped" : NULL;
         node->setting = chance(c, 10) ? "NCCL_DEBUG=WARN" : NULL;
         if (has_none && chance(c, 50)) {

@@ -47,6 +47,8 @@ static void test_nccl(void **state)
         "51 user: test passed 4/4 by nccl\n"
         "51 user:   1048576 B: 1000003 ns, algbw 1.049 busbw 1.573 GB/s\n"
         "51 user:     collective 1, slowest rank 3\n"
+        "51 user:   1048576 B: 500003 ns, algbw 2.097 busbw 2.097 GB/s\n"
+        "51 user:     collective 1 within each node, slowest rank 3\n"
         "51 self-test phase end -> running: the self-test passed\n"
         "51 all <- launch attempt 1\n"
         "51 user: launched 2/2\n"
@@ -80,6 +82,8 @@ static void test_many_ids(void **state)
         "51 user: test passed 300/300 by nccl\n"
         "51 user:   1048576 B: 1000299 ns, algbw 1.048 busbw 2.090 GB/s\n"
         "51 user:     collective 1, slowest rank 299\n"
+        "51 user:   1048576 B: 500299 ns, algbw 2.096 busbw 3.144 GB/s\n"
+        "51 user:     collective 1 within each node, slowest rank 299\n"
         "51 self-test phase end -> running: the self-test passed\n"
         "51 all <- launch attempt 1\n"
         "51 user: launched 75/75\n");
@@ -105,9 +109,99 @@ static void test_one_id(void **state)
         "51 user: test passed 300/300 by nccl\n"
         "51 user:   1048576 B: 1000299 ns, algbw 1.048 busbw 2.090 GB/s\n"
         "51 user:     collective 1, slowest rank 299\n"
+        "51 user:   1048576 B: 500299 ns, algbw 2.096 busbw 3.144 GB/s\n"
+        "51 user:     collective 1 within each node, slowest rank 299\n"
         "51 self-test phase end -> running: the self-test passed\n"
         "51 all <- launch attempt 1\n"
         "51 user: launched 75/75\n");
+}
+
+/* Where some node's NCCL cannot split, what happens within nodes is not known,
+ * and that is said; the rest is tested. */
+static void test_no_split(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[1].has_no_split = true;
+    story_expect_part(
+        &c, 7, 60,
+        "7 user: facts by nccl: node[0-1]: NCCL 2.28.9 (build 8f3a, "
+        "/lib/libnccl.so.2), driver for CUDA 13.0 (/lib/libcuda.so.1); 2 x "
+        "NVIDIA H200\n"
+        "7 self-test phase facts -> self-test phase cuda: every node can use "
+        "NCCL\n"
+        "7 user: testing by nccl: NCCL over 4 devices of 2 nodes\n"
+        "7 user: notice: could not check all-reduce within each node: NCCL has "
+        "no ncclCommSplit; 2.18 and later have it\n"
+        "7 node0 <- probe_begin ranks 0+2 of 4, 2 a node, ids 1\n"
+        "7 node1 <- probe_begin ranks 2+2 of 4, 2 a node, ids 1\n"
+        "19 self-test phase cuda -> self-test phase uid: every device has a "
+        "context\n"
+        "19 self-test phase uid -> self-test phase init: every root has made "
+        "its ID\n"
+        "19 all <- probe_ids 0-0\n"
+        "31 self-test phase init -> self-test phase coll: every communicator "
+        "is ready\n"
+        "41 self-test phase coll -> self-test phase end: every sweep is done\n"
+        "51 user: test passed 4/4 by nccl\n"
+        "51 user:   1048576 B: 1000003 ns, algbw 1.049 busbw 1.573 GB/s\n"
+        "51 user:     collective 1, slowest rank 3\n"
+        "51 self-test phase end -> running: the self-test passed\n"
+        "51 all <- launch attempt 1\n"
+        "51 user: launched 2/2\n");
+}
+
+/* Nodes of one device each have nothing within them, and of it no word. */
+static void test_nothing_within(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 1);
+    c.nodes[1].has_no_split = true;
+    story_expect_part(
+        &c, 7, 60,
+        "7 user: facts by nccl: node[0-1]: NCCL 2.28.9 (build 8f3a, "
+        "/lib/libnccl.so.2), driver for CUDA 13.0 (/lib/libcuda.so.1); 1 x "
+        "NVIDIA H200\n"
+        "7 self-test phase facts -> self-test phase cuda: every node can use "
+        "NCCL\n"
+        "7 user: testing by nccl: NCCL over 2 devices of 2 nodes\n"
+        "7 node0 <- probe_begin ranks 0+1 of 2, 1 a node, ids 1\n"
+        "7 node1 <- probe_begin ranks 1+1 of 2, 1 a node, ids 1\n"
+        "19 self-test phase cuda -> self-test phase uid: every device has a "
+        "context\n"
+        "19 self-test phase uid -> self-test phase init: every root has made "
+        "its ID\n"
+        "19 all <- probe_ids 0-0\n"
+        "31 self-test phase init -> self-test phase coll: every communicator "
+        "is ready\n"
+        "41 self-test phase coll -> self-test phase end: every sweep is done\n"
+        "51 user: test passed 2/2 by nccl\n"
+        "51 user:   1048576 B: 1000001 ns, algbw 1.049 busbw 1.049 GB/s\n"
+        "51 user:     collective 1, slowest rank 1\n"
+        "51 self-test phase end -> running: the self-test passed\n"
+        "51 all <- launch attempt 1\n"
+        "51 user: launched 2/2\n");
+}
+
+/* One node of one device among others: all split, busbw within is n/a. */
+static void test_unequal_nodes(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[1].gpus = 1;
+    story_expect_part(
+        &c, 51, 60,
+        "51 user: test passed 3/3 by nccl\n"
+        "51 user:   1048576 B: 1000002 ns, algbw 1.049 busbw 1.398 GB/s\n"
+        "51 user:     collective 1, slowest rank 2\n"
+        "51 user:   1048576 B: 500001 ns, algbw 2.097 busbw 0.000 GB/s\n"
+        "51 user:     collective 1 within each node, slowest rank 1\n"
+        "51 self-test phase end -> running: the self-test passed\n"
+        "51 all <- launch attempt 1\n"
+        "51 user: launched 2/2\n");
 }
 
 /* A double anywhere makes everything SIMULATED. */
@@ -138,6 +232,8 @@ static void test_double(void **state)
         "51 user: test passed 4/4 by double SIMULATED\n"
         "51 user:   1048576 B: 1000003 ns, algbw 1.049 busbw 1.573 GB/s\n"
         "51 user:     collective 1, slowest rank 3\n"
+        "51 user:   1048576 B: 500003 ns, algbw 2.097 busbw 2.097 GB/s\n"
+        "51 user:     collective 1 within each node, slowest rank 3\n"
         "51 self-test phase end -> running: the self-test passed\n"
         "51 all <- launch attempt 1\n"
         "51 user: launched 2/2\n");
@@ -290,6 +386,8 @@ static void test_fast(void **state)
         "51 user: test passed 4/4 by nccl\n"
         "51 user:   1048576 B: 1000003 ns, algbw 1.049 busbw 1.573 GB/s\n"
         "51 user:     collective 1, slowest rank 3\n"
+        "51 user:   1048576 B: 500003 ns, algbw 2.097 busbw 2.097 GB/s\n"
+        "51 user:     collective 1 within each node, slowest rank 3\n"
         "51 self-test phase end -> running: the self-test passed\n"
         "51 all <- launch attempt 1\n"
         "51 user: launched 2/2\n");
@@ -301,6 +399,9 @@ int main(void)
         cmocka_unit_test(test_nccl),
         cmocka_unit_test(test_many_ids),
         cmocka_unit_test(test_one_id),
+        cmocka_unit_test(test_no_split),
+        cmocka_unit_test(test_nothing_within),
+        cmocka_unit_test(test_unequal_nodes),
         cmocka_unit_test(test_double),
         cmocka_unit_test(test_auto_without),
         cmocka_unit_test(test_auto_unusable),

@@ -221,6 +221,89 @@ static void test_collectives(void **state)
                         "gpulaunch-worker the same?");
 }
 
+/* One row of all ranks and one from within the node, in that order. */
+static Gpul__ProbeResult result_in_both(Gpul__ProbeRow parts[2],
+                                        Gpul__ProbeRow *list[2])
+{
+    Gpul__ProbeResult result = GPUL__PROBE_RESULT__INIT;
+    for (size_t i = 0; i < 2; i++) {
+        gpul__probe_row__init(&parts[i]);
+        parts[i].bytes = 1000000;
+        parts[i].median_ns = i == 0 ? 500000 : 250000;
+        parts[i].collective = GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE;
+        list[i] = &parts[i];
+    }
+    parts[1].scope = GPUL__SCOPE__SCOPE_NODE;
+    result.rows = list;
+    result.n_rows = 2;
+    return result;
+}
+
+/* Within nodes the ranks of one node count, where all have as many; wire and
+ * --min-busbw are for all ranks. A rank alone on its node owes no such row. */
+static void test_within_nodes(void **state)
+{
+    (void)state;
+    Gpul__ProbeRow parts[2];
+    Gpul__ProbeRow *list[2];
+    struct verdict_source from = on_device;
+    struct verdict v;
+    struct text why;
+    Gpul__ProbeResult a = result_in_both(parts, list);
+    verdict_init(&v);
+    a.n_rows = 1;
+    assert_int_equal(verdict_add(&v, &why, &from, &a), VERDICT_GOOD);
+    from.sweeps_node = true;
+    assert_int_equal(verdict_add(&v, &why, &from, &a), VERDICT_ERROR);
+    a.n_rows = 2;
+    assert_int_equal(verdict_add(&v, &why, &from, &a), VERDICT_GOOD);
+    parts[1].median_ns = 400000;
+    from.rank = 6;
+    assert_int_equal(verdict_add(&v, &why, &from, &a), VERDICT_GOOD);
+    struct verdict_world world = {.ranks = 8,
+                                  .nodes = 4,
+                                  .node_ranks = 2,
+                                  .has_devices = true,
+                                  .link_gbps = 450};
+    verdict_finish(&v, &world);
+    assert_int_equal(v.row_count, 2);
+    assert_int_equal(v.rows[1].scope, GPUL__SCOPE__SCOPE_NODE);
+    assert_int_equal(v.rows[1].ranks, 2);
+    assert_int_equal(v.rows[1].slowest_rank, 6);
+    assert_true(v.rows[1].busbw_gbps == 2.5 && v.rows[1].wire_gbps == 0);
+    assert_true(v.rows[1].ceiling_gbps == 450);
+    assert_int_equal(v.rows[0].ranks, 8);
+    assert_true(v.rows[0].busbw_gbps == 3.5);
+    assert_ptr_equal(verdict_largest(&v), &v.rows[0]);
+    world.node_ranks = 0;
+    v.rows[1].busbw_gbps = v.rows[1].ceiling_gbps = 0;
+    verdict_finish(&v, &world);
+    assert_true(v.rows[1].algbw_gbps == 2.5 && v.rows[1].busbw_gbps == 0);
+    assert_true(v.rows[1].ceiling_gbps == 0 && v.rows[1].ranks == 0);
+    parts[1].scope = GPUL__SCOPE__SCOPE_WORLD;
+    assert_int_equal(verdict_add(&v, &why, &from, &a), VERDICT_ERROR);
+}
+
+/* Wrong data within a node names the rank and its device too. */
+static void test_wrong_data_within_node(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct text why;
+    verdict_init(&v);
+    Gpul__ProbeResult a = result_of(1, 1, 1);
+    a.wrong_elements = 1;
+    a.first_wrong_offset = 17;
+    a.first_wrong_bytes = 64;
+    a.first_wrong_collective = GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE;
+    a.first_wrong_scope = GPUL__SCOPE__SCOPE_NODE;
+    assert_int_equal(verdict_add(&v, &why, &on_device, &a), VERDICT_WRONG_DATA);
+    assert_non_null(strstr(why.bytes,
+                           "wrong data on rank 5 (node c, device GPU-5): "
+                           "element 17 of an all-reduce within the node of 64 "
+                           "bytes is wrong in bit 0"));
+}
+
 /* Nodes that measured different things cannot be compared. */
 static void test_other_rows(void **state)
 {
@@ -254,6 +337,8 @@ int main(void)
         cmocka_unit_test(test_error_on_device),
         cmocka_unit_test(test_wrong_data_on_device),
         cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_within_nodes),
+        cmocka_unit_test(test_wrong_data_within_node),
         cmocka_unit_test(test_other_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

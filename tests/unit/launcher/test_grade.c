@@ -42,7 +42,7 @@ static void test_grades(void **state)
         {LARGE_NS, 90, 0, GRADE_NONE},
         {LARGE_NS, 0, 100, GRADE_NONE}, /* one rank: n/a */
     };
-    struct grade_scale scale = {LATENCY_NS, false};
+    struct grade_scale scale = {{LATENCY_NS, LATENCY_NS}, false};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Gpul__SelfTestRow r =
             row(cases[i].median_ns, cases[i].busbw, cases[i].ceiling);
@@ -54,7 +54,7 @@ static void test_grades(void **state)
 static void test_simulated(void **state)
 {
     (void)state;
-    struct grade_scale scale = {LATENCY_NS, true};
+    struct grade_scale scale = {{LATENCY_NS, LATENCY_NS}, true};
     double percent = 1;
     Gpul__SelfTestRow r = row(LARGE_NS, 50, 100);
     assert_int_equal(grade_row(&scale, &r), GRADE_NONE);
@@ -75,7 +75,22 @@ static void test_scale(void **state)
     Gpul__SelfTestRow *rows[] = {&slow, &copy, &fast};
     struct grade_scale scale;
     grade_scale_init(&scale, rows, 3, false);
-    assert_int_equal(scale.latency_ns, LATENCY_NS);
+    assert_int_equal(scale.latency_ns[GPUL__SCOPE__SCOPE_WORLD], LATENCY_NS);
+    assert_int_equal(scale.latency_ns[GPUL__SCOPE__SCOPE_NODE], LATENCY_NS);
+}
+
+/* Within a node a message may cost less; that says nothing of all ranks. */
+static void test_scale_of_nodes(void **state)
+{
+    (void)state;
+    Gpul__SelfTestRow world = row(LATENCY_NS, 1, 0);
+    Gpul__SelfTestRow node = row(LATENCY_NS / 4, 1, 0);
+    node.scope = GPUL__SCOPE__SCOPE_NODE;
+    Gpul__SelfTestRow *rows[] = {&world, &node};
+    struct grade_scale scale;
+    grade_scale_init(&scale, rows, 2, false);
+    assert_int_equal(scale.latency_ns[GPUL__SCOPE__SCOPE_WORLD], LATENCY_NS);
+    assert_int_equal(scale.latency_ns[GPUL__SCOPE__SCOPE_NODE], LATENCY_NS / 4);
 }
 
 /* The words, and none for what is not known. */
@@ -92,9 +107,8 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grades),
-        cmocka_unit_test(test_simulated),
-        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_grades), cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_scale),  cmocka_unit_test(test_scale_of_nodes),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

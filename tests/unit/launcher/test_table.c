@@ -210,6 +210,37 @@ static void test_simulated(void **state)
           "   1048576    99.99   9.18      0    -       -\n");
 }
 
+/* What each node did by itself stands last, with the ranks of a node where
+ * every node has as many; else a bus bandwidth means nothing. */
+static void test_within_nodes(void **state)
+{
+    (void)state;
+    Gpul__SelfTestRow a = large, b = large, c = send;
+    a.scope = GPUL__SCOPE__SCOPE_NODE;
+    a.ranks = 2;
+    Gpul__SelfTestRow *rows[] = {&a, &b, &c};
+    Gpul__Event e = event(rows, 3, nccl);
+    check(&e, NODES, 40,
+          "# all-reduce over NCCL, 8 ranks on 4 nodes, slowest rank\n"
+          "#     size     time  busbw #wrong\n"
+          "#      (B)     (us) (GB/s)\n"
+          "1073741824 201234.6   9.34      3\n"
+          "# send/recv\n"
+          "   1048576    99.99  10.49      0\n"
+          "# all-reduce within each node, 2 ranks\n"
+          "1073741824 201234.6   9.34      3\n");
+    a.ranks = 0;
+    a.busbw_gbps = 0;
+    e.n_rows = 2;
+    check(&e, NODES, 40,
+          "# all-reduce over NCCL, 8 ranks on 4 nodes, slowest rank\n"
+          "#     size     time  busbw #wrong\n"
+          "#      (B)     (us) (GB/s)\n"
+          "1073741824 201234.6   9.34      3\n"
+          "# all-reduce within each node\n"
+          "1073741824 201234.6    n/a      3\n");
+}
+
 /* Without room the failure is reported. */
 static void test_no_room(void **state)
 {
@@ -225,10 +256,10 @@ static void test_no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),    cmocka_unit_test(test_narrow),
-        cmocka_unit_test(test_judged),   cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_one_rank), cmocka_unit_test(test_simulated),
-        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_plain),        cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_judged),       cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_one_rank),     cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_within_nodes), cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -484,6 +484,21 @@ static void test_probe_start(void **state)
     assert_fault(&f, "level: has no value 0");
 }
 
+/* The ranks of a node include those that begin. */
+static void test_probe_begin(void **state)
+{
+    (void)state;
+    SAMPLE(PROBE_BEGIN, ProbeBegin);
+    m.node_first_rank = 9;
+    assert_fault(&f, "rank 8 is none of the 8 from 9 on of its node");
+    m.node_first_rank = 0;
+    assert_fault(&f, "rank 8 is none of the 8 from 0 on of its node");
+    m.node_rank_count = 9;
+    assert_fault(&f, NULL);
+    m.node_rank_count = 0;
+    assert_fault(&f, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_ready),
         cmocka_unit_test(test_roster),
         cmocka_unit_test(test_probe_start),
+        cmocka_unit_test(test_probe_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,6 +205,21 @@ static void test_shares(void **state)
     assert_int_equal(plan.steps[6].bytes, 4 * 3 * 87381);
 }
 
+/* A node by itself runs the same all-reduces as all ranks, and nothing else;
+ * of quick ones the largest. */
+static void test_within_node(void **state)
+{
+    (void)state;
+    gpu_plan_make(&plan, QUICK, NULL, 4, plenty);
+    gpu_plan_within_node(&plan, QUICK);
+    assert_string_equal(sizes_text(), "all-reduce 33554432");
+    assert_int_equal(plan.bytes_max, 33554432);
+    gpu_plan_make(&plan, FULL, NULL, 4, 64);
+    gpu_plan_within_node(&plan, FULL);
+    assert_string_equal(sizes_text(), "all-reduce 8 16 32 64 12");
+    assert_int_equal(plan.bytes_max, 64);
+}
+
 /* 300 ranks have 3 IDs, made by ranks 0, 100 and 200; every ID of any world
  * has exactly one root, which knows its index. */
 static void test_roots(void **state)
@@ -238,7 +253,7 @@ int main(void)
         cmocka_unit_test(test_range),       cmocka_unit_test(test_half_a_range),
         cmocka_unit_test(test_counts),      cmocka_unit_test(test_memory),
         cmocka_unit_test(test_any_request), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_roots),
+        cmocka_unit_test(test_within_node), cmocka_unit_test(test_roots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
