@@ -383,10 +383,11 @@ static int make_plan(struct sweep *s, struct gpul_error *err)
                   s->request->ranks, bytes_limit);
     if (s->plan->step_count == 0) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "no size of the sweep fits: every rank needs an "
-                         "element of 4 bytes, and the device with the least "
-                         "memory has room for %" PRIu64 " bytes",
-                         bytes_limit);
+                         "no all-reduce fits: the smallest that was asked for "
+                         "has %" PRIu64 " bytes, and the device with the "
+                         "least free memory has room for %" PRIu64 " (-b and "
+                         "-e choose the sizes)",
+                         s->plan->bytes_least, bytes_limit);
     }
     return 0;
 }

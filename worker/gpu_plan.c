@@ -122,8 +122,12 @@ static void plan_quick(struct planner *p)
 {
     static const uint64_t sizes[] = {8,      KIB,     64 * KIB,
                                      400012, 1 * MIB, 32 * MIB};
+    p->plan->bytes_least = sizes[0];
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         plan_add(p, GPUL_ALL_REDUCE, sizes[i]);
+    }
+    if (p->plan->step_count == 0) {
+        return;
     }
     for (int c = GPUL_ALL_GATHER; c <= GPUL_SEND_RECV; c++) {
         plan_add(p, (enum gpul_collective)c, MIB);
@@ -153,7 +157,11 @@ static void plan_range(struct planner *p)
         from = to < d->bytes_min ? to : d->bytes_min;
     }
     uint32_t factor = s->factor > 0 ? s->factor : d->factor;
+    p->plan->bytes_least = from;
     plan_sizes(p, GPUL_ALL_REDUCE, from, to, factor);
+    if (p->plan->step_count == 0) {
+        return; /* the other collectives alone would prove too little */
+    }
     uint64_t largest = p->plan->bytes_max;
     for (int c = GPUL_ALL_GATHER; c <= GPUL_SEND_RECV; c++) {
         plan_sizes(p, (enum gpul_collective)c,
@@ -184,7 +192,7 @@ void gpu_plan_make(struct gpu_plan *out, Gpul__SelfTest__Level level,
     } else {
         plan_quick(&p);
     }
-    if (!is_full) {
+    if (!is_full || out->step_count == 0) {
         return;
     }
     for (size_t i = 0;

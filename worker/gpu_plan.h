@@ -40,7 +40,8 @@ struct gpu_step {
 struct gpu_plan {
     struct gpu_step steps[GPU_STEPS_MAX];
     size_t step_count;
-    uint64_t bytes_max; /* of the largest step, at least one element */
+    uint64_t bytes_max;   /* of the largest step, at least one element */
+    uint64_t bytes_least; /* the smallest all-reduce that was asked for */
 };
 
 /* -b -e -f -n -w -c of `sweep`; what is 0 there is the level's own:
@@ -54,7 +55,8 @@ struct gpu_plan {
  * other collectives do so too (full), or at the largest size (quick).
  *
  * `bytes_limit` cuts the sizes, as nccl-tests does where memory is short. A
- * size that gives some rank no element is left out. */
+ * size that gives some rank no element is left out. Where not even the least
+ * all-reduce fits, there is no step at all: the rest would prove nothing. */
 void gpu_plan_make(struct gpu_plan *out, Gpul__SelfTest__Level level,
                    const Gpul__Sweep *sweep, uint32_t ranks,
                    uint64_t bytes_limit);

@@ -19,7 +19,7 @@ on_doubles()
     rm -f "$scratch/started"
     GPULAUNCH_DOUBLE_SCENARIO=$scratch/scenario LD_LIBRARY_PATH=$doubles \
         "${how:-run}" "$bin/gpulaunch" --local --nodes 4 --backend nccl \
-        --minbytes 8 --maxbytes 64K "$@" -- touch "$scratch/started"
+        --minbytes "${least:-8}" --maxbytes "${most:-64K}" "$@" -- touch "$scratch/started"
 }
 
 on_doubles_behind()
@@ -226,6 +226,17 @@ an error in finalize|20|fault rank 5 code 1 at finalize|phase end;$him;NCCL erro
 a hang in finalize|40|fault rank 5 hang finalize|phase end;7 of 8 ranks;missing: $him
 a hang in destroy|40|fault rank 5 hang destroy|phase end;7 of 8 ranks;missing: $him
 TABLE
+
+it "sizes that no device has room for: exit code 20, both sizes, no pass"
+for level in quick full; do
+    least=1T most=1T on_doubles "" --self-test "$level" --min-busbw 1 \
+        --result "$scratch/result.json"
+    expect_status 20
+    expect_result 20
+    expect_last_line 'phase coll: .*no all-reduce fits: .* 1099511627776 bytes'
+    expect_not_started
+    forget_logs
+done
 
 it "links below --min-busbw: exit code 30, both figures"
 on_doubles "link latency 10us bandwidth 10GB/s\nfault rank 5 slow 4x" \

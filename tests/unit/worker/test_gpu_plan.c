@@ -168,6 +168,22 @@ static void test_memory(void **state)
     assert_int_equal(plan.bytes_max, 4);
 }
 
+/* A sweep that begins above the memory has no step: the other collectives and
+ * the copies alone would pass without one all-reduce. */
+static void test_no_all_reduce(void **state)
+{
+    (void)state;
+    Gpul__Sweep sweep = GPUL__SWEEP__INIT;
+    sweep.bytes_min = plenty + 4;
+    sweep.bytes_max = UINT64_C(1) << 40;
+    for (int level = QUICK; level <= (int)FULL; level++) {
+        gpu_plan_make(&plan, (Gpul__SelfTest__Level)level, &sweep, 8, plenty);
+        assert_int_equal(plan.step_count, 0);
+        assert_int_equal(plan.bytes_max, 4);
+        assert_int_equal(plan.bytes_least, plenty + 4);
+    }
+}
+
 /* Whatever is asked, no step is over the memory, none is empty, and all fit
  * one result. */
 static void test_any_request(void **state)
@@ -184,6 +200,7 @@ static void test_any_request(void **state)
         uint32_t n = ranks[i / 245];
         gpu_plan_make(&plan, i % 2 == 0 ? QUICK : FULL, &sweep, n, plenty);
         assert_true(plan.step_count <= GPU_STEPS_MAX);
+        assert_true(plan.step_count == 0 || steps_of(GPUL_ALL_REDUCE) > 0);
         for (size_t s = 0; s < plan.step_count; s++) {
             assert_true(plan.steps[s].count > 0);
             assert_true(plan.steps[s].bytes <= plan.bytes_max);
@@ -249,11 +266,17 @@ static void test_roots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quick),       cmocka_unit_test(test_full),
-        cmocka_unit_test(test_range),       cmocka_unit_test(test_half_a_range),
-        cmocka_unit_test(test_counts),      cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_any_request), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_within_node), cmocka_unit_test(test_roots),
+        cmocka_unit_test(test_quick),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_range),
+        cmocka_unit_test(test_half_a_range),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_any_request),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_within_node),
+        cmocka_unit_test(test_roots),
+        cmocka_unit_test(test_no_all_reduce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
