@@ -261,13 +261,17 @@ static int run_step(struct sweep *s, const struct gpu_step *step,
     if (status == 0) {
         status = measure(s, &row, err);
     }
-    for (uint32_t i = 0; i < step->checks && status == 0; i++) {
+    for (uint32_t i = 0;
+         i < step->checks && status == 0 && row.wrong_elements == 0; i++) {
         status = verify(s, &row, err);
     }
     if (status != 0) {
         return gpul_wrap(err, status, "%s", text);
     }
     s->result->rows[s->result->row_count++] = row;
+    if (row.wrong_elements != 0) {
+        return gpul_fail(err, GPUL_ESYS, "wrong data in %s", text);
+    }
     return 0;
 }
 

@@ -14,7 +14,8 @@
  * which collective and size. Nothing is freed then: freeing would wait for
  * a device that may hang. The end of the process frees it.
  *
- * Wrong elements are counted and are no failure: the other ranks go on.
+ * Wrong elements end the sweep after the check that found them, as an error
+ * does: whatever hangs or breaks later cannot hide them.
  */
 #ifndef WORKER_COLLECTIVE_NCCL_H
 #define WORKER_COLLECTIVE_NCCL_H
@@ -60,8 +61,9 @@ struct collective_request {
 };
 
 /* g->comm is ready and its stream and event exist. Rows are added to `out`,
- * on failure those that were finished. Errors: GPUL_ESYS, GPUL_ECLOSED when
- * stopped, GPUL_ENOMEM, GPUL_EINVAL when no size of the request fits. */
+ * on failure those that were finished, and the wrong elements. Errors:
+ * GPUL_ESYS, GPUL_ECLOSED when stopped, GPUL_ENOMEM, GPUL_EINVAL when no
+ * all-reduce fits. */
 int collective_nccl_run(struct collective_result *out, struct gpu *g,
                         const struct collective_request *request,
                         struct gpul_error *err);

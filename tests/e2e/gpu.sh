@@ -218,7 +218,8 @@ a crash in init|20|fault rank 5 signal SEGV at init|phase init;$him;signal 11
 an error in the third all-reduce|20|fault rank 5 code 2 at allreduce call 3|phase coll;$him;all-reduce of;NCCL error 2
 a crash in a collective|20|fault rank 5 signal SEGV at allreduce|phase coll;$him;signal 11
 a hang in a collective|40|fault rank 5 hang collective|phase coll;0 of 8 ranks;nodes local-[0-3]
-a flipped bit|21|fault rank 5 flip element 1000 bit 3|$him;element 1000 of an all-reduce of;wrong in bit 3
+a flipped bit|21|fault rank 5 flip element 1000 bit 3|phase coll;$him;element 1000 of an all-reduce of;wrong in bit 3
+a flipped bit, and a hang after it|21|fault rank 5 flip element 1 bit 3\\nfault rank 5 hang finalize|phase coll;$him;element 1 of an all-reduce of;wrong in bit 3
 a flipped bit of another collective|21|fault rank 5 flip element 7 bit 30 at allgather|$him;element 7 of an all-gather of;wrong in bit 30
 a flipped bit within a node|21|fault rank 5 flip element 7 bit 3 at allreduce call 42|$him;element 7 of an all-reduce within the node of 32768;wrong in bit 3
 a hang in the split by nodes|40|fault rank 5 hang split|phase coll;0 of 8 ranks;splitting the communicator by nodes
