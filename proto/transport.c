@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "proto/frame.h"
@@ -457,6 +458,15 @@ static void on_shutdown(uv_shutdown_t *request, int status)
 {
     if (status != 0) {
         close_handles(request->data);
+    }
+}
+
+/* unix(7) hands out what is queued before it says that the end is reached. */
+void gpul_transport_end_input(struct gpul_transport *t)
+{
+    uv_os_fd_t fd;
+    if (!t->is_closing && uv_fileno(&t->handle, &fd) == 0) {
+        (void)shutdown(fd, SHUT_RD);
     }
 }
 

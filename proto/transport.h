@@ -87,6 +87,10 @@ void gpul_transport_local_address(const struct gpul_transport *t, char *text,
 void gpul_transport_peer_address(const struct gpul_transport *t, char *text,
                                  uint16_t *port);
 
+/* The process at the other end of this socket pair has ended: take what it
+ * sent, then the end, even where a child of it holds the socket open. */
+void gpul_transport_end_input(struct gpul_transport *t);
+
 /* Write what is queued, then wait for the peer to close too, so that it has
  * read everything; at most `flush_ms` (0: close at once, losing what is
  * queued). No handler but on_closed is called any more. */

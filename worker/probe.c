@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/probe.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -92,6 +93,11 @@ int probe_main(const char *command)
                 "gpulaunch-worker probe: descriptor %d is not a "
                 "socket; an agent starts this, not a user\n",
                 AGENT_FD);
+        return EXIT_NOT_TOLD;
+    }
+    /* A helper that a library starts would keep the channel open. */
+    if (fcntl(AGENT_FD, F_SETFD, FD_CLOEXEC) != 0) {
+        perror("gpulaunch-worker probe: descriptor 3");
         return EXIT_NOT_TOLD;
     }
     /* The agent may be killed while we are in the middle of a piece. If it

@@ -270,6 +270,9 @@ bool prober_reap(struct prober *p, pid_t pid, int status)
         if (c->pid == pid) {
             c->pid = 0;
             describe_end(c, status);
+            if (c->channel != NULL) {
+                gpul_transport_end_input(c->channel);
+            }
             check_ended(c);
             return true;
         }

@@ -413,6 +413,25 @@ static void test_close_on_exec(void **state)
     finish(&e, fds[1]);
 }
 
+/* What a process sent before it ended is taken, and then the end comes, though
+ * a child of it still holds the socket open. */
+static void test_end_input(void **state)
+{
+    (void)state;
+    struct end e;
+    int fd = open_pair(&e, GPUL_PEER_NODE);
+    struct gpul_buf b;
+    gpul_buf_init(&b, 1u << 20);
+    sample_append(&b, GPUL__FRAME__BODY_HEARTBEAT);
+    write_all(fd, b.data, b.used);
+    gpul_transport_end_input(e.t);
+    run_until(&e.closed, 1);
+    assert_int_equal(e.messages, 1);
+    assert_int_equal(e.status, GPUL_ECLOSED);
+    gpul_buf_release(&b);
+    close(fd);
+}
+
 /* ---- TCP ---------------------------------------------------------------- */
 
 enum { CONNECTIONS_MAX = 2000 };
@@ -755,6 +774,7 @@ int main(void)
         T(test_no_memory),
         T(test_open_fails),
         T(test_close_on_exec),
+        T(test_end_input),
         T(test_connect),
         T(test_ipv6),
         T(test_connect_fails),
