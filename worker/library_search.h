@@ -22,8 +22,8 @@
 
 enum {
     LIBRARY_PREFIXES_MAX = 8,
-    LIBRARY_PYTHONS_MAX = 8, /* of one prefix */
-    LIBRARY_CANDIDATES_MAX = 256,
+    LIBRARY_PYTHONS_MAX = 8,       /* of one prefix */
+    LIBRARY_CANDIDATES_MAX = 4096, /* a variable of 128 KiB has room for more */
 };
 
 struct library_search {

@@ -81,16 +81,21 @@ static char *reason(struct gpu_facts *facts)
     return clean(facts->nccl.error, GPUL_TEXT_BYTES_MAX);
 }
 
+/* Every report has them, empty where none could be looked for. */
+static void set_libraries(Gpul__ProbeFacts *out, struct scout *s)
+{
+    set_library(&s->libraries[0], &s->facts.nccl);
+    set_library(&s->libraries[1], &s->facts.cuda);
+    set_library(&s->libraries[2], &s->facts.nvml);
+    out->nccl = &s->libraries[0];
+    out->cuda = &s->libraries[1];
+    out->nvml = &s->libraries[2];
+}
+
 static void set_facts(Gpul__ProbeFacts *out, struct scout *s)
 {
     struct gpu_facts *facts = &s->facts;
     out->error = reason(facts);
-    set_library(&s->libraries[0], &facts->nccl);
-    set_library(&s->libraries[1], &facts->cuda);
-    set_library(&s->libraries[2], &facts->nvml);
-    out->nccl = &s->libraries[0];
-    out->cuda = &s->libraries[1];
-    out->nvml = &s->libraries[2];
     for (size_t i = 0; i < facts->device_count; i++) {
         set_device(s, i);
     }
@@ -123,6 +128,7 @@ int probe_scout_serve(struct probe_channel *channel,
     Gpul__ProbeFacts facts = GPUL__PROBE_FACTS__INIT;
     struct gpul_error why;
     int status = gpu_facts_read(&s->facts, &request, &why);
+    set_libraries(&facts, s);
     if (status == 0) {
         set_facts(&facts, s);
     } else {

@@ -141,6 +141,21 @@ cp "$doubles/libnccl.so.2" "$scratch/libnccl.mine.so"
 grep -qF "$scratch/libnccl.mine.so)" "$err" ||
     fail "the path of --nccl-lib is not reported"
 
+it "a LD_LIBRARY_PATH of 5000 places: exit code 20, and the reason"
+places=$(printf '/no/where/%d:' {1..5000})
+real=$doubles doubles=$places$doubles
+on_doubles ""
+doubles=$real
+expect_status 20
+expect_last_line 'self-test phase facts: .*over 4096 places to look for'
+forget_logs
+
+it "a LD_LIBRARY_PATH of 1000 places is gone through"
+doubles=$(printf '/no/where/%d:' {1..1000})$real
+on_doubles "" -q
+doubles=$real
+expect_status 0
+
 it "a rank that comes late is waited for"
 on_doubles "fault rank 5 late 1s"
 expect_status 0
