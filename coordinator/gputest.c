@@ -141,8 +141,10 @@ static void compare(struct rendezvous *r)
     if (is_good) {
         begin_probes(r);
     } else if (may_use_host(r, judgement.verdict)) {
-        core_tell_text(r, GPUL__EVENT__KIND__NOTICE, judgement.node,
-                       "the self-test runs on host memory, not over NCCL: %s",
+        core_tell_text(r, GPUL__EVENT__KIND__NOTICE, judgement.node, "%s: %s",
+                       r->roster.count == 1
+                           ? "the self-test is skipped"
+                           : "the self-test runs on host memory, not over NCCL",
                        judgement.why.bytes);
         gputest_release(r);
         selftest_begin_on_host(r, "NCCL cannot be used");

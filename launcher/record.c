@@ -102,6 +102,9 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
     case GPUL__EVENT__KIND__SELF_TEST_SKIPPED:
         note_backend(r, event);
+        if (event->kind == GPUL__EVENT__KIND__SELF_TEST_SKIPPED) {
+            r->backend[0] = '\0'; /* of facts that led to nothing */
+        }
         r->tested_ms = now_ms;
         gpul__event__free_unpacked(r->self_test, NULL);
         r->self_test = copy_message(&event->base);

@@ -359,8 +359,8 @@ static void test_auto_one_node(void **state)
         &c, 7,
         "7 user: facts by nccl: node0: driver for CUDA 13.0 "
         "(/lib/libcuda.so.1); 2 x NVIDIA H200\n"
-        "7 user: notice node0: the self-test runs on host memory, not over "
-        "NCCL: NCCL cannot be used on node0: libnccl.so.2 was not found\n"
+        "7 user: notice node0: the self-test is skipped: NCCL cannot be used "
+        "on node0: libnccl.so.2 was not found\n"
         "7 user: test skipped: one node has nothing to reduce with\n"
         "7 self-test phase facts -> running: NCCL cannot be used\n"
         "7 all <- launch attempt 1\n"

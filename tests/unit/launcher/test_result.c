@@ -210,6 +210,24 @@ static void test_simulated(void **state)
     record_release(&r);
 }
 
+/* A self-test that is skipped after a look at the devices ran on nothing. */
+static void test_skipped(void **state)
+{
+    (void)state;
+    struct record r = {0};
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_FACTS;
+    event.text = facts;
+    event.backend = backend;
+    record_event(&r, &event, 1300);
+    assert_string_equal(r.backend, "nccl");
+    event = (Gpul__Event)GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_SKIPPED;
+    record_event(&r, &event, 1400);
+    assert_string_equal(r.backend, "");
+    record_release(&r);
+}
+
 /* Only the last generation's members count. */
 static void test_generations(void **state)
 {
@@ -271,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_failed_run),
         cmocka_unit_test(test_nothing_happened),
         cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_skipped),
         cmocka_unit_test(test_generations),
         cmocka_unit_test(test_foreign_bytes),
         cmocka_unit_test(test_foreign_words),
