@@ -82,8 +82,9 @@ const char *facts_uuid(const struct facts *f, uint32_t rank);
 bool facts_next_notice(struct facts *f, struct text *out, size_t *at,
                        const struct roster *r);
 
-/* Likewise what was found, once for all nodes that have the same. */
-bool facts_next_line(const struct facts *f, struct text *out, size_t *at,
-                     const struct roster *r);
+/* Likewise what was found, once for all nodes that have the same: libraries
+ * and devices, then settings of the user. */
+bool facts_next_line(const struct facts *f, struct text *out, bool *is_setting,
+                     size_t *at, const struct roster *r);
 
 #endif

@@ -205,21 +205,20 @@ bool facts_next_notice(struct facts *f, struct text *out, size_t *at,
     return false;
 }
 
-bool facts_next_line(const struct facts *f, struct text *out, size_t *at,
-                     const struct roster *r)
+bool facts_next_line(const struct facts *f, struct text *out, bool *is_setting,
+                     size_t *at, const struct roster *r)
 {
     struct text names;
     while (*at < f->libraries.count + f->settings.count) {
-        bool is_setting = *at >= f->libraries.count;
+        *is_setting = *at >= f->libraries.count;
         const struct tally_answer *answer =
-            is_setting ? &f->settings.answers[*at - f->libraries.count]
-                       : &f->libraries.answers[*at];
+            *is_setting ? &f->settings.answers[*at - f->libraries.count]
+                        : &f->libraries.answers[*at];
         ++*at;
         const char *text = answer->text != NULL ? answer->text : "others";
-        if (!is_setting || strcmp(text, "none") != 0) {
+        if (!*is_setting || strcmp(text, "none") != 0) {
             tally_names(&names, answer, r);
-            text_format(out, "%s: %s%s", names.bytes,
-                        is_setting ? "set by the user: " : "", text);
+            text_format(out, "%s: %s", names.bytes, text);
             return true;
         }
     }

@@ -48,8 +48,13 @@ static void tell(struct rendezvous *r, Gpul__Event__Kind kind, const char *text)
 static void tell_facts(struct rendezvous *r, bool is_good)
 {
     struct text text;
-    for (size_t at = 0; facts_next_line(&r->facts, &text, &at, &r->roster);) {
-        tell(r, GPUL__EVENT__KIND__SELF_TEST_FACTS, text.bytes);
+    bool is_setting;
+    for (size_t at = 0;
+         facts_next_line(&r->facts, &text, &is_setting, &at, &r->roster);) {
+        tell(r,
+             is_setting ? GPUL__EVENT__KIND__SELF_TEST_SETTINGS
+                        : GPUL__EVENT__KIND__SELF_TEST_FACTS,
+             text.bytes);
     }
     for (size_t at = 0;
          is_good && facts_next_notice(&r->facts, &text, &at, &r->roster);) {

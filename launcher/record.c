@@ -41,6 +41,9 @@ void record_release(struct record *r)
     for (size_t i = 0; i < r->fact_count; i++) {
         free(r->facts[i]);
     }
+    for (size_t i = 0; i < r->setting_count; i++) {
+        free(r->settings[i]);
+    }
     gpul__job_end__free_unpacked(r->end, NULL);
     *r = (struct record){0};
 }
@@ -95,6 +98,9 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
     case GPUL__EVENT__KIND__SELF_TEST_FACTS:
         note_backend(r, event);
         add_line(r->facts, &r->fact_count, RECORD_FACTS_MAX, event->text);
+        break;
+    case GPUL__EVENT__KIND__SELF_TEST_SETTINGS:
+        add_line(r->settings, &r->setting_count, RECORD_FACTS_MAX, event->text);
         break;
     case GPUL__EVENT__KIND__SELF_TEST_STARTED:
         note_backend(r, event);

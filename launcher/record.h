@@ -28,6 +28,8 @@ struct record {
     Gpul__Event *self_test;        /* SELF_TEST_PASSED or _SKIPPED, or NULL */
     char *facts[RECORD_FACTS_MAX]; /* lines on the self-test's libraries */
     size_t fact_count;
+    char *settings[RECORD_FACTS_MAX]; /* likewise on the user's of NCCL */
+    size_t setting_count;
     char backend[GPUL_TOKEN_BYTES_MAX + 1]; /* of the self-test, "": none yet */
     bool is_simulated;                      /* a library is a double */
     char *notices[RECORD_NOTICES_MAX];

@@ -155,6 +155,8 @@ static json_t *self_test_json(const struct result *result)
                         has_ranks ? json_integer(r->self_test->have)
                                   : json_null());
     json_object_set_new(o, "libraries", lines_json(r->facts, r->fact_count));
+    json_object_set_new(o, "settings",
+                        lines_json(r->settings, r->setting_count));
     json_object_set_new(o, "rows", rows_json(r->self_test));
     return o;
 }

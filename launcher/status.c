@@ -177,6 +177,7 @@ bool status_is_detail(const Gpul__Event *event)
     case GPUL__EVENT__KIND__NODE_REFUSED:
     case GPUL__EVENT__KIND__WAITING:
     case GPUL__EVENT__KIND__SELF_TEST_FACTS:
+    case GPUL__EVENT__KIND__SELF_TEST_SETTINGS:
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
     case GPUL__EVENT__KIND__STOPPING:
     case GPUL__EVENT__KIND__RETRYING:
@@ -272,6 +273,8 @@ int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
     case GPUL__EVENT__KIND__SELF_TEST_FACTS:
         return gpul_buf_appendf(out, "%slibraries: %s",
                                 event->is_simulated ? "SIMULATED " : "", text);
+    case GPUL__EVENT__KIND__SELF_TEST_SETTINGS:
+        return gpul_buf_appendf(out, "settings of the user: %s", text);
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
         return append_passed(out, event, s);
     case GPUL__EVENT__KIND__SELF_TEST_SKIPPED:

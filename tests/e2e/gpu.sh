@@ -125,6 +125,13 @@ expect_json "$scratch/sweep.json" '[row["bytes"] for row in
 expect_json "$scratch/sweep.json" \
     '{row["iterations"] for row in r["self_test"]["rows"]} == {3}'
 
+it "settings of NCCL are told as such, not as libraries"
+NCCL_DEBUG=WARN on_doubles "" --result "$scratch/settings.json"
+expect_status 0
+expect_has "$err" '^gpulaunch: settings of the user: local-\[0-3\]: NCCL_DEBUG=WARN'
+expect_json "$scratch/settings.json" 'r["self_test"]["settings"] ==
+    ["local-[0-3]: NCCL_DEBUG=WARN"] and len(r["self_test"]["libraries"]) == 1'
+
 it "one device: its bus bandwidth is n/a, not 0"
 on_doubles "node local-0 gpus 1" --nodes 4 -q
 expect_status 0

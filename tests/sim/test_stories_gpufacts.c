@@ -191,7 +191,7 @@ static void test_notices(void **state)
         "7 user: facts by nccl: node2: NCCL 2.28.9 (build 8f3a, "
         "/lib/libnccl.so.2), driver for CUDA 13.1 (/lib/libcuda.so.1); 1 x "
         "NVIDIA H200\n"
-        "7 user: facts by nccl: node1: set by the user: NCCL_DEBUG=WARN\n"
+        "7 user: settings by nccl: node1: NCCL_DEBUG=WARN\n"
         "7 user: notice: GPU-202 the numbers of devices differ: node2 has 1, "
         "node[0-1] have 2\n"
         "7 user: notice: the drivers are for different versions of CUDA: node2 "

@@ -265,8 +265,9 @@ static void test_lines(void **state)
         "(/lib/libcuda.so.1); 2 x several models",
         "n[0-1]: NCCL 2.28.9 (/lib/libnccl.so.2), driver for CUDA 13.0 "
         "(/lib/libcuda.so.1); 2 x A",
-        "n1: set by the user: NCCL_DEBUG=WARN NCCL_NVLS_ENABLE=0",
+        "n1: NCCL_DEBUG=WARN NCCL_NVLS_ENABLE=0",
     };
+    bool is_setting;
     char *settings[] = {wire_text("NCCL_DEBUG=WARN"),
                         wire_text("NCCL_NVLS_ENABLE=0")};
     struct text text;
@@ -277,10 +278,11 @@ static void test_lines(void **state)
     reports[1].facts.n_settings = 2;
     assert_int_equal(judge(), FACTS_WRONG);
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-        assert_true(facts_next_line(&facts, &text, &at, &roster));
+        assert_true(facts_next_line(&facts, &text, &is_setting, &at, &roster));
         assert_string_equal(text.bytes, expected[i]);
+        assert_int_equal(is_setting, i == 2);
     }
-    assert_false(facts_next_line(&facts, &text, &at, &roster));
+    assert_false(facts_next_line(&facts, &text, &is_setting, &at, &roster));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

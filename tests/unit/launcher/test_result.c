@@ -21,6 +21,7 @@ static char reason[] = "rank_failed";
 static char sentence[] = "rank 1 failed";
 static char log_path[] = "/l/rank-1.err";
 static char facts[] = "local-0: NCCL 2.28.9";
+static char setting[] = "local-0: NCCL_DEBUG=WARN";
 static char backend[] = "nccl";
 static char notice[] = "kept OMP_NUM_THREADS";
 
@@ -56,6 +57,9 @@ static void tell(struct record *r)
     event.kind = GPUL__EVENT__KIND__SELF_TEST_FACTS;
     event.text = facts;
     event.backend = backend;
+    record_event(r, &event, 1300);
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_SETTINGS;
+    event.text = setting;
     record_event(r, &event, 1300);
     event = (Gpul__Event)GPUL__EVENT__INIT;
     event.backend = backend;
@@ -146,6 +150,7 @@ static void test_failed_run(void **state)
              "'min_seconds':0.0,'scope':'world','slowest_rank':1,"
              "'verdict':'small',"
              "'wire_bytes_per_second':250000000.0,'wrong_elements':0}],"
+             "'settings':['local-0: NCCL_DEBUG=WARN'],"
              "'simulated':false,'status':'passed'},"
              "'started_at_unix_seconds':1796077000,'unclean':[],"
              "'version':'" GPULAUNCH_VERSION "','world_size':2}");

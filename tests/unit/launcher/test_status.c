@@ -111,6 +111,8 @@ static void test_sentences(void **state)
         {GPUL__EVENT__KIND__SELF_TEST_STARTED, why,
          "self-test started: because", 1},
         {GPUL__EVENT__KIND__SELF_TEST_FACTS, why, "libraries: because", 0},
+        {GPUL__EVENT__KIND__SELF_TEST_SETTINGS, why,
+         "settings of the user: because", 0},
         {GPUL__EVENT__KIND__SELF_TEST_PASSED, NULL, "self-test passed", 0},
         {GPUL__EVENT__KIND__SELF_TEST_SKIPPED, why,
          "self-test skipped: because", 1},
