@@ -6,6 +6,7 @@
  * nothing to reduce.
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,6 +341,24 @@ static bool is_fast_enough(struct rendezvous *r,
     return false;
 }
 
+/* Sizes that were asked for and not run: memory, or host memory's own end.
+ * A size in a row is rounded down to whole elements. */
+static void tell_cut(struct rendezvous *r)
+{
+    const Gpul__Sweep *s = &r->job.sweep;
+    const Gpul__SelfTestRow *row = verdict_largest(&r->verdict);
+    bool is_full = r->job.self_test == GPUL__SELF_TEST__LEVEL__FULL;
+    uint64_t factor = s->factor > 1 ? s->factor : is_full ? 2 : 8;
+    uint64_t asked = s->bytes_max > s->bytes_min ? s->bytes_max : s->bytes_min;
+    if (row != NULL && row->bytes + sizeof(float) <= asked / factor) {
+        core_tell_text(r, GPUL__EVENT__KIND__NOTICE, NULL,
+                       "the largest all-reduce of the self-test had %" PRIu64
+                       " bytes, though %" PRIu64
+                       " were asked for: there is no room for more",
+                       row->bytes, asked);
+    }
+}
+
 void selftest_pass(struct rendezvous *r, const struct verdict_world *world)
 {
     Gpul__SelfTestRow *pointers[GPUL_PROBE_ROWS_MAX];
@@ -348,6 +367,7 @@ void selftest_pass(struct rendezvous *r, const struct verdict_world *world)
     if (!is_fast_enough(r, world)) {
         return;
     }
+    tell_cut(r);
     for (size_t i = 0; i < r->verdict.row_count; i++) {
         pointers[i] = &r->verdict.rows[i];
     }

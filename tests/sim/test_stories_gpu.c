@@ -393,6 +393,42 @@ static void test_fast(void **state)
         "51 user: launched 2/2\n");
 }
 
+/* What was asked for and did not fit is told: the next size after the largest
+ * row, 8 times as large, is within -e. One byte less, and nothing was left
+ * out. */
+static void test_cut(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t asked;
+        const char *notice;
+    } cases[] = {
+        {8388639, ""},
+        {8388640,
+         "51 user: notice: the largest all-reduce of the self-test had 1048576 "
+         "bytes, though 8388640 were asked for: there is no room for more\n"},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct cluster c;
+        struct text expected;
+        story_init_gpus(&c, 2, 2);
+        c.sweep.bytes_max = cases[i].asked;
+        text_format(&expected, "%s%s", cases[i].notice,
+                    "51 user: test passed 4/4 by nccl\n"
+                    "51 user:   1048576 B: 1000003 ns, algbw 1.049 busbw 1.573 "
+                    "GB/s\n"
+                    "51 user:     collective 1, slowest rank 3\n"
+                    "51 user:   1048576 B: 500003 ns, algbw 2.097 busbw 2.097 "
+                    "GB/s\n"
+                    "51 user:     collective 1 within each node, slowest rank "
+                    "3\n"
+                    "51 self-test phase end -> running: the self-test passed\n"
+                    "51 all <- launch attempt 1\n"
+                    "51 user: launched 2/2\n");
+        story_expect_part(&c, 51, 52, expected.bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_auto_versions),
         cmocka_unit_test(test_auto_one_node),
         cmocka_unit_test(test_fast),
+        cmocka_unit_test(test_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
