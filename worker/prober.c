@@ -15,6 +15,7 @@
 #include "common/signals.h"
 #include "common/spawn.h"
 #include "proto/transport.h"
+#include "worker/descendants.h"
 #include "worker/probelog.h"
 
 extern char **environ;
@@ -33,10 +34,31 @@ static uint32_t number_of(const struct prober_process *c)
     return (uint32_t)(c - c->prober->processes);
 }
 
+static bool has_process(const struct prober *p)
+{
+    for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
+        if (p->processes[i].pid != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No rank runs beside a probe: what is below us once the last one has ended
+ * was started by its libraries. */
+static void kill_leftovers(void)
+{
+    struct descendants leftovers;
+    descendants_stop(&leftovers, SIGKILL);
+}
+
 static void check_ended(struct prober_process *c)
 {
     struct prober *p = c->prober;
     if (c->pid == 0 && c->channel == NULL) {
+        if (!has_process(p)) {
+            kill_leftovers();
+        }
         p->handlers.on_ended(p->arg, number_of(c), c->how, c->is_abandoned);
     }
 }

@@ -56,6 +56,30 @@ launch --nodes 2 --backend nccl -q -- true
 expect_status 0
 expect_nothing_left
 
+# helpers_are_gone: there were some, and none runs any more.
+helpers_are_gone()
+{
+    local pid
+    [ -s "$scratch/helpers" ] || return 1
+    while read -r pid; do
+        [ ! -e "/proc/$pid" ] || return 1
+    done <"$scratch/helpers"
+}
+
+if [ "$slow" -eq 1 ]; then # a sanitizer wants to be the first library
+    it "a helper that a library left holds nothing up and does not stay"
+    library=$(realpath "$bin/../tests/libtests_helper.so")
+    for fault in '' 'fault rank 2 signal SEGV at allreduce'; do
+        rm -f "$scratch/helpers"
+        scenario "$fault"
+        TESTS_HELPER_PIDS=$scratch/helpers LD_PRELOAD=$library \
+            launch --nodes 2 --backend nccl --self-test-timeout 15s -q -- true
+        expect_status $((${#fault} ? 20 : 0))
+        within 5 "a helper is left" helpers_are_gone
+    done
+    forget_logs
+fi
+
 it "a probe killed by a signal is named with rank, node and device"
 scenario 'fault rank 2 signal SEGV at allreduce'
 gpu_launch -- false
