@@ -121,27 +121,27 @@ static void dismiss_absent(const struct session *s)
 
 void session_step(struct session *s, enum ending_event event)
 {
-    unsigned todo = ending_step(&s->ending, event, gpul_clock_ms());
+    unsigned due = ending_step(&s->ending, event, gpul_clock_ms());
     int number = s->stop_signal != 0 ? s->stop_signal : SIGTERM;
-    if ((todo & ENDING_CANCEL) != 0) {
+    if ((due & ENDING_CANCEL) != 0) {
         session_cancel(s, number, false);
     }
-    if ((todo & ENDING_CANCEL_NOW) != 0) {
+    if ((due & ENDING_CANCEL_NOW) != 0) {
         session_cancel(s, number, true);
     }
-    if ((todo & ENDING_LOSE_DESK) != 0) {
+    if ((due & ENDING_LOSE_DESK) != 0) {
         lose_desk(s);
     }
-    if ((todo & ENDING_TERM_ABSENT) != 0) {
+    if ((due & ENDING_TERM_ABSENT) != 0) {
         dismiss_absent(s);
     }
-    if ((todo & ENDING_TERM_WORKERS) != 0) {
+    if ((due & ENDING_TERM_WORKERS) != 0) {
         reach_local_signal_workers(&s->reach, SIGTERM);
     }
-    if ((todo & ENDING_TERM_COORDINATOR) != 0) {
+    if ((due & ENDING_TERM_COORDINATOR) != 0) {
         reach_local_signal_coordinator(&s->reach, SIGTERM);
     }
-    if ((todo & ENDING_KILL_ALL) != 0) {
+    if ((due & ENDING_KILL_ALL) != 0) {
         reach_local_signal_workers(&s->reach, SIGKILL);
         reach_local_signal_coordinator(&s->reach, SIGKILL);
     }
