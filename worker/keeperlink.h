@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The agent's end of the pair with its keeper: packets out, packets in. Edge.
+ *
+ * A keeper that does not read (it never waits for us, so that is a matter of
+ * a moment) is waited for up to a second. One that is gone is told once, by
+ * on_lost.
+ */
+#ifndef WORKER_KEEPERLINK_H
+#define WORKER_KEEPERLINK_H
+
+#include <uv.h>
+
+#include "common/error.h"
+#include "worker/keeperwire.h"
+
+struct keeperlink;
+
+struct keeperlink_handlers {
+    /* Takes over the mail's descriptors. */
+    void (*on_mail)(void *arg, struct keeper_mail *mail);
+    void (*on_lost)(void *arg);
+};
+
+/* `socket` is taken over in any case. Errors: GPUL_ENOMEM, GPUL_ESYS. */
+int keeperlink_open(struct keeperlink **out, uv_loop_t *loop, int socket,
+                    const struct keeperlink_handlers *handlers, void *arg,
+                    struct gpul_error *err);
+
+/* The loop must run once more. NULL is fine. */
+void keeperlink_close(struct keeperlink *l);
+
+/* The descriptors stay the caller's. Errors: GPUL_ESYS. */
+int keeperlink_send(struct keeperlink *l, const struct keeper_packet *packet,
+                    const int *fds, size_t fd_count, struct gpul_error *err);
+
+/* Start, as startspec_encode wrote it, `slot`; see KEEPER_START. */
+int keeperlink_start(struct keeperlink *l, uint32_t slot,
+                     const struct gpul_buf *spec, const int *child_fds,
+                     size_t child_count, const int *kept_fds, size_t kept_count,
+                     struct gpul_error *err);
+
+#endif
