@@ -11,6 +11,7 @@
 
 #include <uv.h>
 
+#include "common/buf.h"
 #include "common/error.h"
 #include "worker/keeperwire.h"
 
