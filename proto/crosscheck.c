@@ -157,3 +157,13 @@ int gpul_check_probe_begin(const ProtobufCMessage *message,
     }
     return 0;
 }
+
+int gpul_check_leave(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Leave *m = (const Gpul__Leave *)message;
+    if (m->is_clean && m->n_unclean > 0) {
+        return gpul_fail(err, GPUL_EPROTO, "is clean, and has %zu left",
+                         m->n_unclean);
+    }
+    return 0;
+}

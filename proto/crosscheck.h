@@ -26,5 +26,6 @@ int gpul_check_probe_start(const ProtobufCMessage *message,
                            struct gpul_error *err);
 int gpul_check_probe_begin(const ProtobufCMessage *message,
                            struct gpul_error *err);
+int gpul_check_leave(const ProtobufCMessage *message, struct gpul_error *err);
 
 #endif

@@ -119,6 +119,14 @@
 /* Liveness: a node beats every HEARTBEAT ms and is lost after LEASE ms. */
 #define GPUL_HEARTBEAT_MS 2000u
 #define GPUL_LEASE_MS 15000u
+/* A node whose connection has closed is waited for so long: its keeper starts
+ * a new agent at once, or after a second if agents die one after another, and
+ * that one dials until it is in. Shorter than a lease, so that a node that is
+ * gone for good is known within one. */
+#define GPUL_AWAY_MS 10000u
+/* Ranks whose keeper has no agent that is attached run so long, unless the
+ * user says otherwise: time for a coordinator to be started again. */
+#define GPUL_ORPHAN_TIMEOUT_MS 60000u
 /* A new connection must have sent its Hello within this time. */
 #define GPUL_HELLO_DEADLINE_MS 5000u
 /* Nodes must have leased their ports within this time of Assign. */

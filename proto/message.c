@@ -71,6 +71,7 @@ static const struct gpul_message_rule rules[] = {
                                      COORDINATOR | AGENT},
     [GPUL__FRAME__BODY_PROBE_PHASE] = {"probe_phase", GPUL_NOTE_BYTES_MAX,
                                        NODE | PROBE},
+    [GPUL__FRAME__BODY_LEAVE] = {"leave", GPUL_FRAME_BYTES_MAX, NODE},
 };
 
 /* The structures of a message with a few strings. */

@@ -34,6 +34,9 @@ static const struct gpul_field_rule hello_fields[] = {
     NODE_NAME("node_name", 1),
     ANY64("instance"),
     MESSAGE("facts", facts_rule),
+    ANY32("attach"),
+    ANY32("held_generation"),
+    ANY32("held_attempt"),
 };
 BODY(hello, gpul_check_hello);
 
@@ -109,6 +112,7 @@ static const struct gpul_field_rule job_fields[] = {
     PATH("log_dir"),
     FLAG("forwards_output"),
     FLAG("keeps_logs"),
+    ANY32("orphan_timeout_ms"),
 };
 BODY(job, gpul_check_job);
 
@@ -179,6 +183,13 @@ static const struct gpul_field_rule idle_fields[] = {
     LIST("unclean", LINES, 0, GPUL_UNCLEAN_MAX, 1, GPUL_UNCLEAN_BYTES_MAX),
 };
 BODY(idle, NULL);
+
+static const struct gpul_field_rule leave_fields[] = {
+    SENTENCE("text"),
+    FLAG("is_clean"),
+    LIST("unclean", LINES, 0, GPUL_UNCLEAN_MAX, 1, GPUL_UNCLEAN_BYTES_MAX),
+};
+BODY(leave, gpul_check_leave);
 
 static const struct gpul_field_rule finish_fields[] = {FLAG("keeps_logs")};
 BODY(finish, NULL);
@@ -309,6 +320,7 @@ const struct gpul_body_rule *gpul_body_rule(uint32_t type)
         [GPUL__FRAME__BODY_PROBE_ID] = &probe_id_rule,
         [GPUL__FRAME__BODY_PROBE_IDS] = &probe_ids_rule,
         [GPUL__FRAME__BODY_PROBE_PHASE] = &probe_phase_rule,
+        [GPUL__FRAME__BODY_LEAVE] = &leave_rule,
     };
     return type < COUNT(rules) ? rules[type] : NULL;
 }

@@ -60,6 +60,9 @@ static Gpul__Hello hello = {
     .node_name = name,
     .instance = UINT64_C(0x0123456789abcdef),
     .facts = &facts,
+    .attach = 1,
+    .held_generation = 2,
+    .held_attempt = 1,
 };
 static Gpul__Welcome welcome = {
     BASE(welcome),        .protocol = 1,     .version = version,
@@ -143,6 +146,7 @@ static Gpul__Job job = {
     .log_dir = log_dir,
     .forwards_output = 1,
     .keeps_logs = 1,
+    .orphan_timeout_ms = 60000,
 };
 
 static uint32_t avoid_ports[] = {20000, 20001};
@@ -339,6 +343,12 @@ static Gpul__Idle idle = {
     .n_unclean = COUNT(unclean),
     .unclean = unclean,
 };
+static Gpul__Leave leave = {
+    BASE(leave),
+    .text = text,
+    .n_unclean = COUNT(unclean),
+    .unclean = unclean,
+};
 static Gpul__Finish finish = {BASE(finish), .keeps_logs = 1};
 static Gpul__Output output = {
     BASE(output),
@@ -454,6 +464,7 @@ static void *const bodies[] = {
     [GPUL__FRAME__BODY_CANCEL] = &cancel,
     [GPUL__FRAME__BODY_NODE_GONE] = &node_gone,
     [GPUL__FRAME__BODY_NOTICE] = &notice,
+    [GPUL__FRAME__BODY_LEAVE] = &leave,
 };
 
 Gpul__Frame sample_frame(uint32_t type)

@@ -121,6 +121,7 @@ static void test_senders(void **state)
         {"probe_id", n | p},
         {"probe_ids", c | a},
         {"probe_phase", n | p},
+        {"leave", n},
     };
     for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
         const struct gpul_message_rule *rule = gpul_message_rule(type);
@@ -184,8 +185,9 @@ static void test_first_key(void **state)
         {{0x0a}, 1, 1},                 /* hello */
         {{0x82, 0x01}, 2, 16},          /* stop, the first of two bytes */
         {{0xd2, 0x01}, 2, 26},          /* notice */
-        {{0xfa, 0x01}, 2, 31},          /* probe_phase, the last */
-        {{0x82, 0x02}, 2, GPUL_EPROTO}, /* 32 */
+        {{0xfa, 0x01}, 2, 31},          /* probe_phase */
+        {{0x82, 0x02}, 2, 32},          /* leave, the last */
+        {{0x8a, 0x02}, 2, GPUL_EPROTO}, /* 33 */
         {{0x02}, 1, GPUL_EPROTO},       /* field 0 */
         {{0x08}, 1, GPUL_EPROTO},       /* hello as a varint */
         {{0x8a, 0x00}, 2, GPUL_EPROTO}, /* hello, not the shortest form */

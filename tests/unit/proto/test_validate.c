@@ -439,6 +439,18 @@ static void test_ready(void **state)
     assert_fault(&f, NULL);
 }
 
+/* Who is clean has nothing left. */
+static void test_leave(void **state)
+{
+    (void)state;
+    SAMPLE(LEAVE, Leave);
+    assert_fault(&f, NULL);
+    m.is_clean = 1;
+    assert_fault(&f, "is clean, and has 1 left");
+    m.n_unclean = 0;
+    assert_fault(&f, NULL);
+}
+
 /* The pages of a roster add up, and every rank has a port. */
 static void test_roster(void **state)
 {
@@ -516,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_job),
         cmocka_unit_test(test_assign),
         cmocka_unit_test(test_ready),
+        cmocka_unit_test(test_leave),
         cmocka_unit_test(test_roster),
         cmocka_unit_test(test_probe_start),
         cmocka_unit_test(test_probe_begin),
