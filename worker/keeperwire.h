@@ -85,8 +85,9 @@ int keeperwire_send(int socket, const struct keeper_packet *packet,
                     const int *fds, size_t fd_count);
 
 /* Receive without waiting, descriptors close-on-exec. Returns 0, EAGAIN,
- * EPIPE (the peer is gone), or EBADMSG for a packet that is none; then no
- * descriptor is open. */
+ * EPIPE (the peer is gone), EBADMSG for a packet that is none, or EMFILE for
+ * one that can be read, but whose descriptors found no room in this process;
+ * then no descriptor is open. */
 int keeperwire_receive(int socket, struct keeper_mail *mail);
 
 void keeperwire_close_fds(struct keeper_mail *mail);

@@ -25,11 +25,14 @@ enum {
     STARTSPEC_WORD_BITS = 64,
     STARTSPEC_CPU_WORDS = STARTSPEC_CPUS_MAX / STARTSPEC_WORD_BITS,
     STARTSPEC_NODE_WORDS = STARTSPEC_NODES_MAX / STARTSPEC_WORD_BITS,
+    /* Above what execve takes (6 MiB), so that it is execve that refuses and
+     * spawn's message that explains. */
+    STARTSPEC_BYTES_MAX = 16 << 20,
 };
 
 struct startspec {
     char *path;              /* executed as it is */
-    char **arguments;        /* NULL-terminated */
+    char **arguments;        /* NULL-terminated, one at least */
     char **environment;      /* NULL-terminated */
     char *working_directory; /* NULL: the keeper's */
     bool has_cpus;           /* bind to `cpus`; else leave as it is */
@@ -43,8 +46,9 @@ struct startspec {
 int startspec_encode(struct gpul_buf *out, const struct startspec *spec,
                      struct gpul_error *err);
 
-/* Make `spec` point into `bytes`, in which offsets become pointers. Errors:
- * GPUL_EINVAL; `bytes` may be changed then. */
+/* Make `spec` point into `bytes` (aligned as a pointer), in which offsets
+ * become pointers, so it works once. Errors: GPUL_EINVAL; `bytes` may be
+ * changed then, and `spec` must not be used. */
 int startspec_decode(struct startspec *spec, void *bytes, size_t n,
                      struct gpul_error *err);
 
