@@ -57,6 +57,11 @@ int gpul_check_job(const ProtobufCMessage *message, struct gpul_error *err)
     if (m->log_dir[0] != 0 && m->log_dir[0] != '/') {
         return gpul_fail(err, GPUL_EPROTO, "log_dir is not absolute");
     }
+    if (m->warning_signal != 0 && m->warning_ms >= m->timeout_ms) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "warning_ms %u is not within timeout_ms %u",
+                         m->warning_ms, m->timeout_ms);
+    }
     return 0;
 }
 
@@ -164,6 +169,36 @@ int gpul_check_leave(const ProtobufCMessage *message, struct gpul_error *err)
     if (m->is_clean && m->n_unclean > 0) {
         return gpul_fail(err, GPUL_EPROTO, "is clean, and has %zu left",
                          m->n_unclean);
+    }
+    return 0;
+}
+
+int gpul_check_input_target(const ProtobufCMessage *message,
+                            struct gpul_error *err)
+{
+    const Gpul__InputTarget *m = (const Gpul__InputTarget *)message;
+    if (m->is_all && m->rank != 0) {
+        return gpul_fail(err, GPUL_EPROTO, "is for all, and for rank %u",
+                         m->rank);
+    }
+    return 0;
+}
+
+int gpul_check_input(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Input *m = (const Gpul__Input *)message;
+    if (m->data.len == 0 && !m->is_end) {
+        return gpul_fail(err, GPUL_EPROTO, "has neither data nor an end");
+    }
+    return 0;
+}
+
+int gpul_check_input_credit(const ProtobufCMessage *message,
+                            struct gpul_error *err)
+{
+    const Gpul__InputCredit *m = (const Gpul__InputCredit *)message;
+    if (m->bytes == 0 && !m->is_closed) {
+        return gpul_fail(err, GPUL_EPROTO, "says nothing");
     }
     return 0;
 }

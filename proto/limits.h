@@ -47,6 +47,13 @@
 #define GPUL_OUTPUT_WINDOW_BYTES_MAX (1u << 20)
 #define GPUL_OUTPUT_WINDOW_BYTES_MIN (64u << 10)
 
+/* Input is cut likewise. Beyond what the ranks' pipes have taken, the front
+ * end may have sent this much; with many nodes that all get the same, the
+ * share of an output window. It bounds the memory of coordinator and agents. */
+#define GPUL_INPUT_BYTES_MAX (32u << 10)
+#define GPUL_INPUT_FRAME_BYTES_MAX (GPUL_INPUT_BYTES_MAX + 64u)
+#define GPUL_INPUT_WINDOW_BYTES_MAX GPUL_OUTPUT_WINDOW_BYTES_MAX
+
 /* A peer that lets this much pile up is too slow and is dropped. Larger
  * than a Job, a roster and a window together. */
 #define GPUL_SEND_QUEUE_BYTES_MAX (8u << 20)

@@ -72,6 +72,12 @@ static const struct gpul_message_rule rules[] = {
     [GPUL__FRAME__BODY_PROBE_PHASE] = {"probe_phase", GPUL_NOTE_BYTES_MAX,
                                        NODE | PROBE},
     [GPUL__FRAME__BODY_LEAVE] = {"leave", GPUL_FRAME_BYTES_MAX, NODE},
+    [GPUL__FRAME__BODY_SIGNAL] = {"signal", GPUL_SMALL_BYTES_MAX,
+                                  COORDINATOR | OPERATOR},
+    [GPUL__FRAME__BODY_INPUT] = {"input", GPUL_INPUT_FRAME_BYTES_MAX,
+                                 COORDINATOR | OPERATOR},
+    [GPUL__FRAME__BODY_INPUT_CREDIT] = {"input_credit", GPUL_SMALL_BYTES_MAX,
+                                        NODE | DESK},
 };
 
 /* The structures of a message with a few strings. */

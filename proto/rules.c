@@ -86,6 +86,12 @@ static const struct gpul_field_rule environment_fields[] = {
 };
 BODY(environment, NULL);
 
+static const struct gpul_field_rule input_target_fields[] = {
+    FLAG("is_all"),
+    RANK("rank"),
+};
+BODY(input_target, gpul_check_input_target);
+
 static const struct gpul_field_rule role_fields[] = {
     STRING("name", NAME, 1, GPUL_TOKEN_BYTES_MAX),
     NUMBER("count", 1, GPUL_RANKS_MAX),
@@ -112,7 +118,10 @@ static const struct gpul_field_rule job_fields[] = {
     PATH("log_dir"),
     FLAG("forwards_output"),
     FLAG("keeps_logs"),
+    OPTIONAL_MESSAGE("input_target", input_target_rule),
     ANY32("orphan_timeout_ms"),
+    NUMBER("warning_signal", 0, GPUL_SIGNAL_MAX),
+    ANY32("warning_ms"),
 };
 BODY(job, gpul_check_job);
 
@@ -207,6 +216,23 @@ static const struct gpul_field_rule credit_fields[] = {
     NUMBER("bytes", 1, GPUL_OUTPUT_WINDOW_TOTAL_BYTES),
 };
 BODY(credit, NULL);
+
+static const struct gpul_field_rule signal_fields[] = {
+    NUMBER("signal", 1, GPUL_SIGNAL_MAX),
+};
+BODY(signal, NULL);
+
+static const struct gpul_field_rule input_fields[] = {
+    STRING("data", DATA, 0, GPUL_INPUT_BYTES_MAX),
+    FLAG("is_end"),
+};
+BODY(input, gpul_check_input);
+
+static const struct gpul_field_rule input_credit_fields[] = {
+    NUMBER("bytes", 0, GPUL_INPUT_WINDOW_BYTES_MAX),
+    FLAG("is_closed"),
+};
+BODY(input_credit, gpul_check_input_credit);
 
 /* ---- mode ENV ----------------------------------------------------------- */
 
@@ -321,6 +347,9 @@ const struct gpul_body_rule *gpul_body_rule(uint32_t type)
         [GPUL__FRAME__BODY_PROBE_IDS] = &probe_ids_rule,
         [GPUL__FRAME__BODY_PROBE_PHASE] = &probe_phase_rule,
         [GPUL__FRAME__BODY_LEAVE] = &leave_rule,
+        [GPUL__FRAME__BODY_SIGNAL] = &signal_rule,
+        [GPUL__FRAME__BODY_INPUT] = &input_rule,
+        [GPUL__FRAME__BODY_INPUT_CREDIT] = &input_credit_rule,
     };
     return type < COUNT(rules) ? rules[type] : NULL;
 }

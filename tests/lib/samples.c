@@ -123,6 +123,7 @@ static char node_range[] = "node-[1-3]";
 static char spare[] = "spare";
 static char *node_names[] = {node_range, spare};
 static char log_dir[] = "/var/log/gpulaunch/j1";
+static Gpul__InputTarget input_target = {BASE(input_target), .rank = 3};
 static Gpul__Job job = {
     BASE(job),
     .job_id = job_id,
@@ -146,7 +147,10 @@ static Gpul__Job job = {
     .log_dir = log_dir,
     .forwards_output = 1,
     .keeps_logs = 1,
+    .input_target = &input_target,
     .orphan_timeout_ms = 60000,
+    .warning_signal = 10,
+    .warning_ms = 60000,
 };
 
 static uint32_t avoid_ports[] = {20000, 20001};
@@ -349,6 +353,17 @@ static Gpul__Leave leave = {
     .n_unclean = COUNT(unclean),
     .unclean = unclean,
 };
+static Gpul__Signal signal_all = {BASE(signal), .signal = 10};
+static Gpul__Input input = {
+    BASE(input),
+    .data = BYTES("a line\nof \xff bytes"),
+    .is_end = 1,
+};
+static Gpul__InputCredit input_credit = {
+    BASE(input_credit),
+    .bytes = 65536,
+    .is_closed = 1,
+};
 static Gpul__Finish finish = {BASE(finish), .keeps_logs = 1};
 static Gpul__Output output = {
     BASE(output),
@@ -465,6 +480,9 @@ static void *const bodies[] = {
     [GPUL__FRAME__BODY_NODE_GONE] = &node_gone,
     [GPUL__FRAME__BODY_NOTICE] = &notice,
     [GPUL__FRAME__BODY_LEAVE] = &leave,
+    [GPUL__FRAME__BODY_SIGNAL] = &signal_all,
+    [GPUL__FRAME__BODY_INPUT] = &input,
+    [GPUL__FRAME__BODY_INPUT_CREDIT] = &input_credit,
 };
 
 Gpul__Frame sample_frame(uint32_t type)

@@ -378,6 +378,16 @@ static void test_job(void **state)
     assert_fault(&f, "log_dir is not absolute");
     m.log_dir = (char[]){""};
     assert_fault(&f, NULL);
+    m.warning_ms = m.timeout_ms;
+    assert_fault(&f, "warning_ms 3600000 is not within timeout_ms 3600000");
+    m.warning_ms = 0;
+
+    Gpul__InputTarget target = *m.input_target;
+    m.input_target = &target;
+    target.is_all = 1;
+    assert_fault(&f, "input_target: is for all, and for rank 3");
+    m.input_target = NULL;
+    assert_fault(&f, NULL);
 
     Gpul__SelfTest self_test = *m.self_test;
     m.self_test = &self_test;
@@ -449,6 +459,30 @@ static void test_leave(void **state)
     assert_fault(&f, "is clean, and has 1 left");
     m.n_unclean = 0;
     assert_fault(&f, NULL);
+}
+
+/* Input brings something, its credit too, and it is for all or for one. */
+static void test_input(void **state)
+{
+    (void)state;
+    SAMPLE(INPUT, Input);
+    assert_fault(&f, NULL);
+    m.data.len = 0;
+    assert_fault(&f, NULL);
+    m.is_end = 0;
+    assert_fault(&f, "has neither data nor an end");
+}
+
+static void test_input_credit(void **state)
+{
+    (void)state;
+    SAMPLE(INPUT_CREDIT, InputCredit);
+    m.is_closed = 0;
+    assert_fault(&f, NULL);
+    m.bytes = 0;
+    assert_fault(&f, "says nothing");
+    m.bytes = GPUL_INPUT_WINDOW_BYTES_MAX + 1;
+    assert_fault(&f, "bytes: is 1048577, not within 0 to 1048576");
 }
 
 /* The pages of a roster add up, and every rank has a port. */
@@ -529,6 +563,8 @@ int main(void)
         cmocka_unit_test(test_assign),
         cmocka_unit_test(test_ready),
         cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_input),
+        cmocka_unit_test(test_input_credit),
         cmocka_unit_test(test_roster),
         cmocka_unit_test(test_probe_start),
         cmocka_unit_test(test_probe_begin),
