@@ -29,6 +29,7 @@ enum keeper_packet_type {
     KEEPER_PASS = 19,
     KEEPER_ABANDON = 20,
     KEEPER_LEAVE = 21,
+    KEEPER_ATTACHED = 22,
 };
 
 enum {
@@ -44,7 +45,13 @@ enum {
 /* PASS: all ranks. */
 #define KEEPER_ALL_SLOTS UINT32_MAX
 
-/* Every packet; what a type does not use is zero. Times are gpul_clock_ms,
+/* The first packets of a keeper to an agent: STATE, and `following` more. For
+ * each slot started RANK (pid 0 with errno and sentence: it could not be), and
+ * EXIT if it has ended; then, if nothing of them is left, what is UNCLEAN and
+ * GONE: so they are told to each agent until the next BEGIN. A generation of
+ * 0 has none of these.
+ *
+ * Every packet; what a type does not use is zero. Times are gpul_clock_ms,
  * which is the same in all processes of a host. */
 struct keeper_packet {
     uint32_t type;         /* enum keeper_packet_type */
@@ -54,21 +61,22 @@ struct keeper_packet {
     uint32_t first_rank;   /* STATE, BEGIN */
     uint32_t rank_count;   /* STATE, BEGIN */
     uint32_t agent;        /* STATE: which agent this is, from 0 */
-    uint32_t grace_ms;     /* BEGIN */
-    uint32_t orphan_ms;    /* BEGIN */
+    uint32_t grace_ms;     /* STATE, BEGIN */
+    uint32_t orphan_ms;    /* STATE, BEGIN */
+    uint32_t following;    /* STATE: packets after it that tell the rest */
     uint32_t child_fds;    /* START */
     uint32_t kept_fds;     /* START, RANK */
     int32_t pid;           /* RANK, STARTED; 0: it could not be started */
     int32_t signal;        /* STOP, PASS, SIGNAL; STATE: of the stop, or 0 */
     int32_t status;        /* EXIT: as of waitpid; LEAVE: exit code */
-    int32_t exec_errno;    /* STARTED */
+    int32_t exec_errno;    /* RANK, STARTED */
     bool is_out_of_memory; /* EXIT: its cgroup counted a kill */
     uint64_t instance;     /* STATE */
-    uint64_t at_ms;        /* RANK: started; EXIT: ended */
+    uint64_t at_ms;        /* RANK, STARTED: its start; EXIT: its end */
     uint64_t cpu_ms;       /* EXIT */
     uint64_t rss_bytes;    /* EXIT: largest resident set */
-    /* STARTED: why not; UNCLEAN: "pid name (state, wait channel)"; BEGIN: job
-     * id, the marker's beginning. */
+    /* RANK, STARTED: why not; UNCLEAN: "pid name (state, wait channel)";
+     * BEGIN: job id, the marker's beginning. */
     char text[KEEPER_TEXT_BYTES];
 };
 
