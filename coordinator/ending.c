@@ -29,12 +29,25 @@ static void close_strangers(struct rendezvous *r)
     }
 }
 
+/* A job may end before every scout has told: what one has said is enough. */
+static Gpul__JobEnd__Doubles doubles(const struct facts *f)
+{
+    bool is_asked = f->node_count > 0;
+    bool is_told = f->settings.count > 0; /* every report adds to these */
+    if (f->is_simulated) {
+        return GPUL__JOB_END__DOUBLES__SOME;
+    }
+    return is_asked && !is_told ? GPUL__JOB_END__DOUBLES__UNKNOWN
+                                : GPUL__JOB_END__DOUBLES__NONE;
+}
+
 static void tell_end(struct rendezvous *r)
 {
     Gpul__JobEnd end = GPUL__JOB_END__INIT;
     outcome_fill(&r->outcome, &end);
     end.generation = r->generation;
     end.restarts = r->outcome.restarts;
+    end.doubles = doubles(&r->facts);
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_JOB_END;
     frame.job_end = &end;

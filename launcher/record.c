@@ -127,11 +127,23 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
     }
 }
 
+/* The end of a job tells what no event could: of a self-test that was over
+ * before all libraries were known. */
+static void note_doubles(struct record *r, Gpul__JobEnd__Doubles doubles)
+{
+    r->may_be_simulated = doubles == GPUL__JOB_END__DOUBLES__UNKNOWN;
+    if (doubles == GPUL__JOB_END__DOUBLES__SOME) {
+        r->is_simulated = true;
+        snprintf(r->backend, sizeof(r->backend), "%s", "double");
+    }
+}
+
 int record_end(struct record *r, const Gpul__JobEnd *end, uint64_t now_ms)
 {
     if (r->end != NULL) {
         return 0;
     }
+    note_doubles(r, end->doubles);
     r->ended_ms = now_ms;
     r->end = copy_message(&end->base);
     return r->end != NULL ? 0 : GPUL_ENOMEM;

@@ -32,6 +32,7 @@ struct record {
     size_t setting_count;
     char backend[GPUL_TOKEN_BYTES_MAX + 1]; /* of the self-test, "": none yet */
     bool is_simulated;                      /* a library is a double */
+    bool may_be_simulated;                  /* nobody has told */
     char *notices[RECORD_NOTICES_MAX];
     size_t notice_count;
     Gpul__JobEnd *end;

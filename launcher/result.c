@@ -150,7 +150,9 @@ static json_t *self_test_json(const struct result *result)
     json_put_text(o, "level", levels[result->plan->self_test]);
     json_put_text(o, "status", self_test_status(result));
     json_put_text(o, "backend", r->backend);
-    json_object_set_new(o, "simulated", json_boolean(r->is_simulated));
+    json_object_set_new(o, "simulated",
+                        r->may_be_simulated ? json_null()
+                                            : json_boolean(r->is_simulated));
     json_object_set_new(o, "rank_count",
                         has_ranks ? json_integer(r->self_test->have)
                                   : json_null());

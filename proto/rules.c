@@ -291,6 +291,7 @@ static const struct gpul_field_rule job_end_fields[] = {
     MESSAGES("exits", 0, GPUL_JOB_END_EXITS_MAX, exit_rule),
     ANY32("generation"),
     ANY32("restarts"),
+    CHOICE("doubles", 0),
 };
 BODY(job_end, NULL);
 

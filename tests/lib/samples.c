@@ -432,7 +432,7 @@ static Gpul__JobEnd job_end = {
     .log = log_path,    .n_unclean = COUNT(unclean),
     .unclean = unclean, .n_exits = COUNT(exit_list),
     .exits = exit_list, .generation = 2,
-    .restarts = 1,
+    .restarts = 1,      .doubles = GPUL__JOB_END__DOUBLES__SOME,
 };
 static Gpul__Cancel cancel = {
     BASE(cancel),

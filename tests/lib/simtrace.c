@@ -139,8 +139,13 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
 
 static void trace_end(struct cluster *c, const Gpul__JobEnd *end)
 {
-    cluster_note(c, "user: end %u %s: %s", end->exit_code, end->reason,
-                 end->text);
+    static const char *const doubles[] = {
+        [GPUL__JOB_END__DOUBLES__NONE] = "",
+        [GPUL__JOB_END__DOUBLES__SOME] = " on doubles",
+        [GPUL__JOB_END__DOUBLES__UNKNOWN] = " perhaps on doubles",
+    };
+    cluster_note(c, "user: end %u %s%s: %s", end->exit_code, end->reason,
+                 doubles[end->doubles], end->text);
     for (size_t i = 0; i < end->n_unclean; i++) {
         cluster_note(c, "user:   unclean %s", end->unclean[i]);
     }

@@ -238,6 +238,39 @@ static void test_silent_facts(void **state)
                  "20013 finish 40\n");
 }
 
+/* The same when the node that did answer told of doubles: that is enough. */
+static void test_silent_on_doubles(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[0].is_double = true;
+    c.nodes[1].never_facts = true;
+    story_expect_part(&c, 20011, 20012,
+                      "20011 draining -> done: exit code 40, self-test phase "
+                      "facts: 1 of 2 nodes after 20 s; missing: node1\n"
+                      "20011 user: end 40 deadline on doubles: self-test phase "
+                      "facts: 1 of 2 nodes after 20 s; missing: node1\n"
+                      "20011 all <- finish, logs stay\n");
+}
+
+/* And when none did, nobody knows. */
+static void test_silence(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 2, 2);
+    c.nodes[0].never_facts = true;
+    c.nodes[1].never_facts = true;
+    story_expect_part(&c, 20011, 20012,
+                      "20011 draining -> done: exit code 40, self-test phase "
+                      "facts: 0 of 2 nodes after 20 s; missing: node[0-1]\n"
+                      "20011 user: end 40 deadline perhaps on doubles: "
+                      "self-test phase facts: 0 of 2 nodes after 20 s; "
+                      "missing: node[0-1]\n"
+                      "20011 all <- finish, logs stay\n");
+}
+
 /* A node that speaks for a rank of another is lost. */
 static void test_liar(void **state)
 {
@@ -321,11 +354,18 @@ static void test_reused_id(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unusable),     cmocka_unit_test(test_no_device),
-        cmocka_unit_test(test_old_driver),   cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_twin),         cmocka_unit_test(test_notices),
-        cmocka_unit_test(test_silent_facts), cmocka_unit_test(test_liar),
-        cmocka_unit_test(test_id_twice),     cmocka_unit_test(test_reused_id),
+        cmocka_unit_test(test_unusable),
+        cmocka_unit_test(test_no_device),
+        cmocka_unit_test(test_old_driver),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_silent_facts),
+        cmocka_unit_test(test_silent_on_doubles),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_liar),
+        cmocka_unit_test(test_id_twice),
+        cmocka_unit_test(test_reused_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

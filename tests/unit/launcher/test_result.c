@@ -215,6 +215,34 @@ static void test_simulated(void **state)
     record_release(&r);
 }
 
+/* A job that ends before all libraries are known: the end tells. */
+static void test_early_end(void **state)
+{
+    (void)state;
+    struct record r = {.assigned_ms = 1000};
+    Gpul__JobEnd end = GPUL__JOB_END__INIT;
+    end.doubles = GPUL__JOB_END__DOUBLES__SOME;
+    assert_int_equal(record_end(&r, &end, 4000), 0);
+    struct plan plan = {.verb = PLAN_RUN, .self_test = PLAN_SELF_TEST_QUICK};
+    struct result result = {.plan = &plan, .record = &r, .job_id = "job-1"};
+    json_t *o = print(&result);
+    json_t *test = json_object_get(o, "self_test");
+    assert_true(json_is_true(json_object_get(test, "simulated")));
+    assert_string_equal(json_string_value(json_object_get(test, "backend")),
+                        "double");
+    json_decref(o);
+    record_release(&r);
+    r = (struct record){.assigned_ms = 1000};
+    end.doubles = GPUL__JOB_END__DOUBLES__UNKNOWN;
+    assert_int_equal(record_end(&r, &end, 4000), 0);
+    o = print(&result);
+    test = json_object_get(o, "self_test");
+    assert_true(json_is_null(json_object_get(test, "simulated")));
+    assert_true(json_is_null(json_object_get(test, "backend")));
+    json_decref(o);
+    record_release(&r);
+}
+
 /* A self-test that is skipped after a look at the devices ran on nothing. */
 static void test_skipped(void **state)
 {
@@ -295,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_nothing_happened),
         cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_early_end),
         cmocka_unit_test(test_generations),
         cmocka_unit_test(test_foreign_bytes),
         cmocka_unit_test(test_foreign_words),
