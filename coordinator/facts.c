@@ -88,7 +88,11 @@ static void append_library(struct text *line, const char *title,
     if (library->build_id[0] != 0) {
         text_append(line, "build %s, ", library->build_id);
     }
-    text_append(line, "%s)", library->path);
+    text_append(line, "%s", library->path);
+    if (library->passed_over[0] != 0) {
+        text_append(line, "; passed over: %s", library->passed_over);
+    }
+    text_append(line, ")");
 }
 
 static const char *common_model(const Gpul__ProbeFacts *m)

@@ -90,6 +90,7 @@ static const struct gpul_field_rule library_fields[] = {
     STRING("build_id", LINE, 0, GPUL_BUILD_ID_BYTES_MAX),
     ANY32("version_code"),
     SENTENCE("error"),
+    SENTENCE("passed_over"),
 };
 BODY(library, NULL);
 

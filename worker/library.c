@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -126,6 +128,65 @@ static const char *open_error(void)
     return text != NULL ? text : "unknown error of the dynamic linker";
 }
 
+/* The kind of file that this machine's programs load: like this one. */
+static bool read_own_header(ElfW(Ehdr) * own)
+{
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    bool is_read =
+        fd >= 0 && read(fd, own, sizeof(*own)) == (ssize_t)sizeof(*own);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_read;
+}
+
+/* glibc, elf/dl-load.c, open_verify: a file of the other class or for another
+ * machine is not an error of a search, it goes on with the next folder. NULL:
+ * it is for dlopen to say what the file is. */
+static const char *foreign_kind(int fd)
+{
+    ElfW(Ehdr) it = {0};
+    ElfW(Ehdr) own;
+    if (read(fd, &it, sizeof(it)) < (ssize_t)sizeof(it) ||
+        memcmp(it.e_ident, ELFMAG, SELFMAG) != 0 || !read_own_header(&own)) {
+        return NULL;
+    }
+    if (it.e_ident[EI_CLASS] != own.e_ident[EI_CLASS]) {
+        return own.e_ident[EI_CLASS] == ELFCLASS64 ? "not a 64-bit library"
+                                                   : "not a 32-bit library";
+    }
+    bool is_readable = it.e_ident[EI_DATA] == own.e_ident[EI_DATA];
+    return is_readable && it.e_machine != own.e_machine
+               ? "a library for another machine"
+               : NULL;
+}
+
+/* Why a search goes on past this file, or NULL. Nor is it an error there
+ * when a file may not be read (dl-load.c, open_path). */
+static const char *why_next(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return errno == ENOENT || errno == ENOTDIR ? "no such file"
+               : errno == EACCES                   ? "permission denied"
+                                                   : NULL;
+    }
+    const char *why = foreign_kind(fd);
+    close(fd);
+    return why;
+}
+
+/* The first one by name: training will pass it over too, but somebody has put
+ * it there for something. */
+static void note_passed(struct library *lib, const char *path, const char *why)
+{
+    if (access(path, F_OK) != 0 || lib->passed_over[0] != 0) {
+        return;
+    }
+    snprintf(lib->passed_over, sizeof(lib->passed_over), "%.200s (%s)", path,
+             why);
+}
+
 static int open_first(struct library *lib, const struct library_table *table,
                       const char *const *candidates, size_t count,
                       struct gpul_error *err)
@@ -133,8 +194,11 @@ static int open_first(struct library *lib, const struct library_table *table,
     char reason[GPUL_ERROR_TEXT_BYTES] = "no place to look at";
     for (size_t i = 0; i < count; i++) {
         bool is_file = strchr(candidates[i], '/') != NULL;
-        if (is_file && access(candidates[i], F_OK) != 0) {
-            snprintf(reason, sizeof(reason), "%s: no such file", candidates[i]);
+        const char *why = is_file ? why_next(candidates[i]) : NULL;
+        bool is_absent = why != NULL && access(candidates[i], F_OK) != 0;
+        if (is_absent || (why != NULL && count > 1)) {
+            note_passed(lib, candidates[i], why);
+            snprintf(reason, sizeof(reason), "%s: %s", candidates[i], why);
             continue;
         }
         lib->handle = dlopen(candidates[i], RTLD_NOW | RTLD_LOCAL);
@@ -147,8 +211,9 @@ static int open_first(struct library *lib, const struct library_table *table,
             return gpul_fail(err, GPUL_EINVAL, "%s: %s", table->title, reason);
         }
     }
-    return gpul_fail(err, GPUL_ENOTFOUND, "%s: %s; %s", table->title, reason,
-                     table->remedy);
+    return gpul_fail(err, GPUL_ENOTFOUND, "%s: %s%s%s; %s", table->title,
+                     reason, lib->passed_over[0] != 0 ? "; passed over: " : "",
+                     lib->passed_over, table->remedy);
 }
 
 int library_open(struct library *out, void *api,
@@ -159,10 +224,9 @@ int library_open(struct library *out, void *api,
     *out = (struct library){0};
     memset(api, 0, table->api_bytes);
     int rc = open_first(out, table, candidates, count, err);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        rc = fill_api(out, api, table, err);
     }
-    rc = fill_api(out, api, table, err);
     if (rc != 0) {
         library_close(out);
         memset(api, 0, table->api_bytes);

@@ -28,20 +28,28 @@ struct library_table {
     size_t api_bytes; /* size of the API struct */
 };
 
-enum { LIBRARY_BUILD_ID_BYTES = 65 }; /* 32 bytes in hexadecimal, and NUL */
+enum {
+    LIBRARY_BUILD_ID_BYTES = 65, /* 32 bytes in hexadecimal, and NUL */
+    LIBRARY_PASSED_BYTES = 256,
+};
 
 struct library {
     void *handle;                          /* of dlopen; NULL: not open */
     char path[PATH_MAX];                   /* the file, links resolved */
     char build_id[LIBRARY_BUILD_ID_BYTES]; /* GNU build ID, "" without one */
     bool is_simulated; /* exports GPU_DOUBLE_MARKER: a double */
+    /* The first file that was there and not for programs of this kind, and
+     * why, "" if there was none. */
+    char passed_over[LIBRARY_PASSED_BYTES];
 };
 
 /* Open the first of `candidates` that exists, and fill the API struct at
  * `api`; a missing optional function becomes NULL. A candidate with a slash
  * is a file, one without is left to the dynamic linker. The search goes on
- * only past what does not exist: a file that exists and cannot be used is
- * what training would load too, so it is the error.
+ * past what the dynamic linker's would go on past: what does not exist or may
+ * not be read, and files of another ELF class or machine. Any other file that
+ * cannot be used is what training would load too, so it is the error; and so
+ * is every fault of a single candidate, which was asked for by name.
  *
  * Errors, with `out` and `api` cleared: GPUL_ENOTFOUND (no candidate exists),
  * GPUL_EINVAL (not a library, or without a required symbol: the first one

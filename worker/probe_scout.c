@@ -46,6 +46,7 @@ static void set_library(Gpul__Library *out, struct gpu_library *lib)
     out->build_id = clean(lib->file.build_id, GPUL_BUILD_ID_BYTES_MAX);
     out->version_code = lib->version_code;
     out->error = clean(lib->error, GPUL_TEXT_BYTES_MAX);
+    out->passed_over = clean(lib->file.passed_over, GPUL_TEXT_BYTES_MAX);
 }
 
 static void set_device(struct scout *s, size_t i)

@@ -244,6 +244,7 @@ static char build_id[] = "a1b2c3d4e5f6";
 static Gpul__Library library = {
     BASE(library),        .path = library_path,  .version = library_version,
     .build_id = build_id, .version_code = 22809, .error = text,
+    .passed_over = text,
 };
 static char bus_id[] = "00000000:19:00.0";
 static char model[] = "Example H200";

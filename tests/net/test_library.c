@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <elf.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,6 +35,7 @@ static void assert_closed(const struct library *lib, const struct nccl_api *api)
     assert_null(lib->handle);
     assert_string_equal(lib->path, "");
     assert_string_equal(lib->build_id, "");
+    assert_string_equal(lib->passed_over, "");
     const struct nccl_api empty = {0};
     assert_memory_equal(api, &empty, sizeof(empty));
 }
@@ -154,6 +156,76 @@ static void test_damaged(void **state)
     assert_string_equal(err.text, expected);
 }
 
+/* A copy of PART whose header has been changed at one place, for this test's
+ * process only. */
+static void make_changed(char name[64], const char *what, size_t offset,
+                         unsigned char value)
+{
+    static char bytes[1 << 16];
+    snprintf(name, 64, "./library-%s-%d", what, (int)getpid());
+    FILE *in = fopen(part, "rb");
+    FILE *out = fopen(name, "wb");
+    assert_true(in != NULL && out != NULL);
+    size_t n = fread(bytes, 1, sizeof(bytes), in);
+    assert_in_range(n, sizeof(Elf64_Ehdr), sizeof(bytes) - 1);
+    bytes[offset] = (char)value;
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(in);
+    fclose(out);
+}
+
+/* ld.so goes on past a library of another class or machine, and so do we; the
+ * first one is told, and with nothing behind it it is in the error. */
+static void test_foreign(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        size_t offset;
+        unsigned char value;
+        const char *why;
+    } cases[] = {
+        {"class", EI_CLASS, 3, "not a 64-bit library"},
+        {"machine", offsetof(Elf64_Ehdr, e_machine), EM_MIPS,
+         "a library for another machine"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct library lib;
+        struct gpul_error err;
+        char name[64];
+        char expected[200];
+        make_changed(name, cases[i].what, cases[i].offset, cases[i].value);
+        const char *const list[] = {name, "/nowhere/libx.so", part};
+        assert_int_equal(open_as(&table, list, 3, &lib, &err), 0);
+        snprintf(expected, sizeof(expected), "%s (%s)", name, cases[i].why);
+        assert_string_equal(lib.passed_over, expected);
+        library_close(&lib);
+        assert_int_equal(open_as(&table, list, 2, &lib, &err), GPUL_ENOTFOUND);
+        snprintf(expected, sizeof(expected),
+                 "Test: /nowhere/libx.so: no such file; passed over: %s (%s); "
+                 "do something",
+                 name, cases[i].why);
+        assert_string_equal(err.text, expected);
+        assert_int_equal(open_as(&table, list, 1, &lib, &err), GPUL_EINVAL);
+        unlink(name);
+    }
+}
+
+/* A byte order that nothing here can read is an error of ld.so's, and ours. */
+static void test_byte_order(void **state)
+{
+    (void)state;
+    struct library lib;
+    struct gpul_error err;
+    char name[64];
+    make_changed(name, "order", EI_DATA, ELFDATA2MSB);
+    const char *const list[] = {name, part};
+    int rc = open_as(&table, list, 2, &lib, &err);
+    unlink(name);
+    assert_int_equal(rc, GPUL_EINVAL);
+    assert_non_null(strstr(err.text, "data encoding"));
+}
+
 /* The first required symbol that is missing is named, and the file with it. */
 static void test_missing_symbol(void **state)
 {
@@ -215,11 +287,17 @@ static void test_stub_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open),      cmocka_unit_test(test_link),
-        cmocka_unit_test(test_double),    cmocka_unit_test(test_order),
-        cmocka_unit_test(test_not_found), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_tables),    cmocka_unit_test(test_missing_symbol),
+        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_link),
+        cmocka_unit_test(test_double),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_not_found),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_missing_symbol),
         cmocka_unit_test(test_stub_path),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_byte_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

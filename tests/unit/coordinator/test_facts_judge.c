@@ -285,6 +285,23 @@ static void test_lines(void **state)
     assert_false(facts_next_line(&facts, &text, &is_setting, &at, &roster));
 }
 
+/* What stood in the way of a library is told with it. */
+static void test_passed_over(void **state)
+{
+    (void)state;
+    static char why[] = "/a/libnccl.so.2 (a library for another machine)";
+    struct text text;
+    bool is_setting;
+    size_t at = 0;
+    for (size_t i = 0; i < NODES; i++) {
+        reports[i].nccl.passed_over = why;
+    }
+    assert_int_equal(judge(), FACTS_GOOD);
+    assert_true(facts_next_line(&facts, &text, &is_setting, &at, &roster));
+    assert_non_null(strstr(text.bytes, "; passed over: /a/libnccl.so.2 (a "
+                                       "library for another machine))"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -294,6 +311,7 @@ int main(void)
         TEST(test_missing_parts), TEST(test_old_driver),   TEST(test_versions),
         TEST(test_twins),         TEST(test_twin_in_node), TEST(test_shared),
         TEST(test_no_uuid),       TEST(test_notices),      TEST(test_lines),
+        TEST(test_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
