@@ -49,6 +49,20 @@ static void look(struct agent *a)
     }
 }
 
+bool agent_clear_can_see(const Gpul__ProbeFacts *facts)
+{
+    return facts->nvml->path[0] != 0 && facts->nvml->error[0] == 0;
+}
+
+/* The command may start; what is wrong, if anything, has been said. */
+static void end(struct agent *a)
+{
+    agent_move(a, AGENT_ASSIGNED);
+    if (a->test.has_launch) {
+        agent_launch(a);
+    }
+}
+
 void agent_clear_begin(struct agent *a)
 {
     struct agent_selftest *t = &a->test;
@@ -58,7 +72,11 @@ void agent_clear_begin(struct agent *a)
     t->has_launch = false;
     t->has_overrun = false;
     t->occupied[0] = 0;
-    look(a);
+    if (t->is_blind) {
+        end(a);
+    } else {
+        look(a);
+    }
 }
 
 /* What NVML knows of the processes there is a finding of the device. */
@@ -101,8 +119,11 @@ void agent_clear_facts(struct agent *a, const Gpul__ProbeFacts *facts)
 {
     struct agent_selftest *t = &a->test;
     uint32_t count = 0;
-    if (facts->error[0] != 0) {
-        snprintf(t->look_error, sizeof(t->look_error), "%s", facts->error);
+    if (facts->error[0] != 0 || !agent_clear_can_see(facts)) {
+        snprintf(t->look_error, sizeof(t->look_error), "%s",
+                 facts->error[0] != 0         ? facts->error
+                 : facts->nvml->error[0] != 0 ? facts->nvml->error
+                                              : "NVML is gone");
         return;
     }
     t->has_looked = true;
@@ -119,16 +140,8 @@ void agent_clear_facts(struct agent *a, const Gpul__ProbeFacts *facts)
     size_t used = strlen(t->occupied);
     if (count > NAMED_MAX) {
         snprintf(t->occupied + used, sizeof(t->occupied) - used,
-                 "; and %u more devices", count - NAMED_MAX);
-    }
-}
-
-/* The command may start; what is wrong, if anything, has been said. */
-static void end(struct agent *a)
-{
-    agent_move(a, AGENT_ASSIGNED);
-    if (a->test.has_launch) {
-        agent_launch(a);
+                 "; and %u more device%s", count - NAMED_MAX,
+                 count - NAMED_MAX == 1 ? "" : "s");
     }
 }
 

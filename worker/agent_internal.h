@@ -56,6 +56,7 @@ struct agent_selftest {
     uint32_t scout_ms;
     struct agent_device devices[AGENT_PROBES_MAX];
     uint32_t device_count;
+    bool is_blind; /* memory in use cannot be seen; a finding says so */
 
     /* Waiting for the memory. */
     uint64_t clear_deadline_ms;
@@ -202,6 +203,8 @@ void agent_probe_begun(struct agent *a, struct agent_action *start,
 
 /* ---- the memory behind it: agent_clear.c -------------------------------- */
 
+/* Has this scout had NVML, which alone tells of memory in use? */
+bool agent_clear_can_see(const Gpul__ProbeFacts *facts);
 void agent_clear_begin(struct agent *a);
 void agent_clear_facts(struct agent *a, const Gpul__ProbeFacts *facts);
 void agent_clear_looked(struct agent *a, const char *how);

@@ -239,6 +239,7 @@ static void keep_devices(struct agent *a, const Gpul__ProbeFacts *facts)
 {
     struct agent_selftest *t = &a->test;
     t->device_count = 0;
+    t->is_blind = !agent_clear_can_see(facts);
     for (size_t i = 0; i < facts->n_devices && i < AGENT_PROBES_MAX; i++) {
         const Gpul__Device *from = facts->devices[i];
         struct agent_device *to = &t->devices[t->device_count++];

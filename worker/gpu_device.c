@@ -91,9 +91,9 @@ static void find_memory_errors(struct findings *f, const struct gpu_device *d)
     uint64_t errors;
     if (gpu_device_get(d, GPU_ECC_UNCORRECTED, &errors) && errors > 0) {
         add(f,
-            "%" PRIu64 " uncorrected ECC errors since the driver started: "
+            "%" PRIu64 " uncorrected ECC error%s since the driver started: "
             "results may be wrong",
-            errors);
+            errors, errors == 1 ? "" : "s");
     }
     if (is_set(d, GPU_REMAP_FAILED)) {
         add(f, "a damaged row of memory could not be remapped: have the GPU "
@@ -221,6 +221,10 @@ static void find_unknown(struct findings *f, const struct gpu_device *d)
     }
     if (text[0] != 0) {
         add(f, "could not be read: %.100s", text);
+    }
+    if (!gpu_device_get(d, GPU_MEMORY_USED, &value)) {
+        add(f, "memory in use cannot be seen: whether it is free again after "
+               "the self-test is not known");
     }
 }
 

@@ -56,6 +56,27 @@ launch --nodes 2 --backend nccl -q -- true
 expect_status 0
 expect_nothing_left
 
+it "without NVML the memory cannot be seen: one line for all nodes says so"
+scenario 'node local-* nvml-init 9'
+launch --nodes 2 --backend nccl -- true
+expect_status 0
+[ "$(grep -c 'memory in use cannot be seen' "$err")" -eq 1 ] ||
+    fail "it is not said once"
+expect_has "$err" 'note: 4 devices of local-\[0-1\]: memory in use cannot be seen: whether it is free again after the self-test is not known$'
+expect_nothing_left
+
+it "a library for another machine is passed over, as ld.so does, and named"
+mkdir "$scratch/foreign"
+cp "$doubles/libnccl.so.2" "$scratch/foreign"
+printf '\x08' | dd of="$scratch/foreign/libnccl.so.2" bs=1 seek=18 conv=notrunc \
+    status=none
+scenario
+LD_LIBRARY_PATH=$scratch/foreign:$doubles launch --nodes 2 --backend nccl \
+    --result "$scratch/foreign.json" -- true
+expect_status 0
+expect_has "$err" 'doubles/libnccl.*; passed over: /.*/foreign/libnccl.so.2 \(a library for another machine\)\)'
+expect_nothing_left
+
 # helpers_are_gone: there were some, and none runs any more.
 helpers_are_gone()
 {

@@ -78,6 +78,8 @@ static void tell_facts(struct probe_channel *c)
 {
     enum { DEVICES = 2 };
     char uuids[DEVICES][8];
+    static char nvml_path[] = "/lib/libnvidia-ml.so.1";
+    Gpul__Library nvml = GPUL__LIBRARY__INIT;
     Gpul__Library library = GPUL__LIBRARY__INIT;
     Gpul__Device devices[DEVICES];
     Gpul__Device *list[DEVICES];
@@ -91,7 +93,9 @@ static void tell_facts(struct probe_channel *c)
         list[i] = &devices[i];
     }
     Gpul__ProbeFacts facts = GPUL__PROBE_FACTS__INIT;
-    facts.nccl = facts.cuda = facts.nvml = &library;
+    facts.nccl = facts.cuda = &library;
+    nvml.path = nvml_path;
+    facts.nvml = &nvml;
     facts.devices = list;
     facts.n_devices = DEVICES;
     Gpul__Frame frame = GPUL__FRAME__INIT;

@@ -312,8 +312,28 @@ const char *play_listening(struct play *p)
          body.address = address, body.port = 4000);
 }
 
+/* NVML of a scout: `error` NULL where it could be used. */
+static Gpul__Library make_nvml(const char *error)
+{
+    static char path[] = "/lib/libnvidia-ml.so.1";
+    Gpul__Library nvml = GPUL__LIBRARY__INIT;
+    if (error == NULL) {
+        nvml.path = path;
+    } else {
+        nvml.error = (char *)(uintptr_t)error;
+    }
+    return nvml;
+}
+
 const char *play_facts(struct play *p, uint32_t devices, uint64_t used_mib)
 {
+    return play_facts_without(p, devices, used_mib, NULL);
+}
+
+const char *play_facts_without(struct play *p, uint32_t devices,
+                               uint64_t used_mib, const char *nvml_error)
+{
+    Gpul__Library nvml = make_nvml(nvml_error);
     static char finding[] = "1 process (77) uses the GPU already";
     char *findings[] = {finding};
     char uuids[AGENT_PROBES_MAX][16];
@@ -331,7 +351,7 @@ const char *play_facts(struct play *p, uint32_t devices, uint64_t used_mib)
         pointers[i] = &list[i];
     }
     SAYS(p, 0, PROBE_FACTS, probe_facts, Gpul__ProbeFacts, body.nccl = &library,
-         body.cuda = &library, body.nvml = &library, body.devices = pointers,
+         body.cuda = &library, body.nvml = &nvml, body.devices = pointers,
          body.n_devices = devices);
 }
 

@@ -41,6 +41,10 @@ const char *play_listening(struct play *p);
 const char *play_probe_result(struct play *p);
 /* The scout: "GPU-0", ..., each with so much memory in use; or why not. */
 const char *play_facts(struct play *p, uint32_t devices, uint64_t used_mib);
+
+/* The same of a node whose NVML cannot be used: then used_mib is 0. */
+const char *play_facts_without(struct play *p, uint32_t devices,
+                               uint64_t used_mib, const char *nvml_error);
 const char *play_no_facts(struct play *p, const char *error);
 /* Probe i on a device. */
 const char *play_probe_id(struct play *p, uint32_t probe);

@@ -545,6 +545,37 @@ static void test_memory_unseen(void **state)
     play_close(&p);
 }
 
+/* Where memory could not be seen before, nobody looks for it after: a finding
+ * has told. Where it could, the loss of NVML is told. */
+static void test_memory_blind(void **state)
+{
+    (void)state;
+    struct play p;
+    play_open(&p);
+    play_to_assigned(&p);
+    assert_string_equal(play_scout(&p), SCOUT);
+    play_facts_without(&p, 2, 0, "NVML was not found");
+    play_probe_ended(&p, 0, ENDED);
+    play_probe_begin(&p, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        play_device_result(&p, i, "");
+    }
+    play_probe_ended(&p, 0, ENDED);
+    assert_string_equal(play_probe_ended(&p, 1, ENDED),
+                        "send(probe_result:5:GPU-1:coll:)");
+    assert_int_equal(agent_state(p.agent), AGENT_ASSIGNED);
+    assert_string_equal(play_launch(&p), "start_ranks");
+    play_close(&p);
+
+    play_open(&p);
+    play_to_clearing(&p);
+    play_facts_without(&p, 2, 0, "NVML: Uninitialized");
+    assert_string_equal(play_probe_ended(&p, 0, ENDED),
+                        "send(notice:whether GPU memory is free again after "
+                        "the self-test cannot be seen: NVML: Uninitialized)");
+    play_close(&p);
+}
+
 /* Stop while the memory is waited for: the scout is killed, a Launch that
  * was kept is forgotten, and the next generation begins anew. */
 static void test_memory_stop(void **state)
@@ -613,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_memory_late),
         cmocka_unit_test(test_memory_lost),
         cmocka_unit_test(test_memory_unseen),
+        cmocka_unit_test(test_memory_blind),
         cmocka_unit_test(test_memory_stop),
         cmocka_unit_test(test_memory_leave),
     };

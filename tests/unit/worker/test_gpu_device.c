@@ -171,8 +171,11 @@ static void test_not_read(void **state)
     (void)state;
     struct gpu_device d = {.model = "H100"};
     assert_findings(&d, "could not be read: ECC errors, PCIe width, reasons "
-                        "for lower clocks");
+                        "for lower clocks\n"
+                        "memory in use cannot be seen: whether it is free "
+                        "again after the self-test is not known");
     gpu_device_set(&d, GPU_ECC_ON, 0);
+    gpu_device_set(&d, GPU_MEMORY_USED, 0);
     assert_findings(&d, "could not be read: PCIe width, reasons for lower "
                         "clocks");
     strcpy(d.error, "NVML: GPU is lost");
@@ -187,7 +190,7 @@ static void test_all_findings(void **state)
     gpu_device_set(&d, GPU_ECC_UNCORRECTED, 1);
     gpu_device_set(&d, GPU_LINKS_UP, 1);
     gpu_device_set(&d, GPU_PROCESSES, 1);
-    assert_findings(&d, "1 uncorrected ECC errors since the driver started: "
+    assert_findings(&d, "1 uncorrected ECC error since the driver started: "
                         "results may be wrong\n"
                         "1 of 18 NVLinks are up\n"
                         "1 process uses the GPU already, with 600 MiB in use");
