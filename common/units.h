@@ -24,6 +24,12 @@ int gpul_parse_count(uint32_t *out, const char *text, uint32_t min,
 /* "850 ms", "12.3 s", "5 min", "2 h 10 min" into `text` (32 bytes). */
 void gpul_format_duration(char *text, uint64_t ms);
 
+/* The ending of a noun behind a number: "1 node", "2 nodes". */
+static inline const char *gpul_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* "8 B", "1 KiB", "256 MiB" into `text` (32 bytes). */
 void gpul_format_size(char *text, uint64_t bytes);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/hostport.h"
+#include "common/units.h"
 #include "coordinator/text.h"
 #include "proto/limits.h"
 
@@ -32,10 +33,10 @@ static int count_ranks(struct roster *r, uint32_t *world_size,
         }
         if (ranks > GPUL_RANKS_PER_NODE_MAX || ranks > GPUL_RANKS_MAX - next) {
             return gpul_fail(err, GPUL_ELIMIT,
-                             "node %s would hold %u ranks from rank %u on; "
+                             "node %s would hold %u rank%s from rank %u on; "
                              "at most %u a node and %u in all are possible",
-                             node->name, ranks, next, GPUL_RANKS_PER_NODE_MAX,
-                             GPUL_RANKS_MAX);
+                             node->name, ranks, gpul_plural(ranks), next,
+                             GPUL_RANKS_PER_NODE_MAX, GPUL_RANKS_MAX);
         }
         node->first_rank = next;
         node->rank_count = ranks;

@@ -124,17 +124,23 @@ static void join_settings(struct text *line, const Gpul__ProbeFacts *m)
     }
 }
 
+/* An answer without words would leave a hole in its sentence. */
+static const char *or_unknown(const char *text)
+{
+    return text[0] != 0 ? text : "unknown";
+}
+
 static bool add_libraries(struct facts *f, uint32_t node,
                           const Gpul__ProbeFacts *m)
 {
     struct text text;
-    text_format(&text, "%s", m->nccl->version);
+    text_format(&text, "%s", or_unknown(m->nccl->version));
     bool is_added =
         tally_add(&f->versions, node, f->node_count, text.bytes) != NULL;
-    text_append(&text, " build %s", m->nccl->build_id);
+    text_append(&text, " build %s", or_unknown(m->nccl->build_id));
     is_added &= tally_add(&f->builds, node, f->node_count, text.bytes) != NULL;
-    is_added &=
-        tally_add(&f->drivers, node, f->node_count, m->cuda->version) != NULL;
+    is_added &= tally_add(&f->drivers, node, f->node_count,
+                          or_unknown(m->cuda->version)) != NULL;
     text_format(&text, "%zu", m->n_devices);
     is_added &= tally_add(&f->counts, node, f->node_count, text.bytes) != NULL;
     return is_added;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "coordinator/facts.h"
 
 /* At most GPUL_NODES_MAX times GPUL_DEVICES_MAX. */
@@ -28,8 +29,8 @@ static void judge_usable(struct facts *f, struct facts_judgement *out,
     text_format(&out->why, "NCCL cannot be used on %s: %s", names.bytes,
                 first->text != NULL ? first->text : "for many reasons");
     if (f->unusable.count > 1) {
-        text_append(&out->why, " (%zu other reasons elsewhere)",
-                    f->unusable.count - 1);
+        text_append(&out->why, " (%zu other reason%s elsewhere)",
+                    f->unusable.count - 1, gpul_plural(f->unusable.count - 1));
     }
     out->node = &r->nodes[tally_first_node(first)];
     out->verdict = FACTS_UNUSABLE;
@@ -169,8 +170,10 @@ static void describe_finding(const struct facts *f, struct text *out,
     const char *text = answer->text != NULL ? answer->text : "further findings";
     tally_names(&names, answer, r);
     if (answer->times == 1) {
-        text_format(out, "device %s of node %s: %s", f->finding_uuids[index],
-                    names.bytes, text);
+        const char *uuid = f->finding_uuids[index];
+        text_format(out, "%s%s of node %s: %s",
+                    uuid[0] != 0 ? "device " : "a device", uuid, names.bytes,
+                    text);
     } else {
         text_format(out, "%u devices of %s: %s", answer->times, names.bytes,
                     text);

@@ -8,6 +8,7 @@
  * Happy path: gputest_begin -> gputest_facts of each node -> gputest_phase,
  * gputest_id and at last gputest_result of each probe -> selftest_pass.
  */
+#include "common/units.h"
 #include "coordinator/core.h"
 
 static void out_of_memory(struct rendezvous *r)
@@ -116,8 +117,8 @@ static void begin_probes(struct rendezvous *r)
         return;
     }
     text_format(&text, "NCCL over %u device%s of %u node%s", ranks,
-                ranks == 1 ? "" : "s", r->roster.count,
-                r->roster.count == 1 ? "" : "s");
+                gpul_plural(ranks), r->roster.count,
+                gpul_plural(r->roster.count));
     tell(r, GPUL__EVENT__KIND__SELF_TEST_STARTED, text.bytes);
     if (has_groups(r) && !sweeps_nodes(r)) {
         core_tell_text(r, GPUL__EVENT__KIND__NOTICE, NULL,

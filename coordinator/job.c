@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/units.h"
 #include "coordinator/text.h"
 
 static uint64_t window_bytes(uint32_t node_count)
@@ -150,15 +151,20 @@ int job_check_world(const struct job *job, struct gpul_rolemap *roles,
     uint32_t total = gpul_rolemap_total(roles);
     if (total != world_size) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "the roles are for %u ranks and the nodes have %u; "
+                         "the roles are for %u rank%s and the nodes have %u; "
                          "make --roles add up to %u",
-                         total, world_size, world_size);
+                         total, gpul_plural(total), world_size, world_size);
     }
     if (job->is_env && !job->reports_all_ranks &&
         job->report_rank >= world_size) {
-        return gpul_fail(err, GPUL_EINVAL,
-                         "rank %u was asked for and the ranks are 0 to %u",
-                         job->report_rank, world_size - 1);
+        return world_size == 1
+                   ? gpul_fail(err, GPUL_EINVAL,
+                               "rank %u was asked for and the only one is 0",
+                               job->report_rank)
+                   : gpul_fail(err, GPUL_EINVAL,
+                               "rank %u was asked for and the ranks are 0 to "
+                               "%u",
+                               job->report_rank, world_size - 1);
     }
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "coordinator/missing.h"
 
 #include "common/buf.h"
+#include "common/units.h"
 
 static uint32_t collect(struct gpul_hostlist *names, const struct roster *r,
                         missing_fn lacks, const void *arg)
@@ -34,7 +35,7 @@ uint32_t missing_names(struct text *out, const struct roster *r,
     }
     const char *list = shown > 0 ? gpul_buf_text(&folded) : NULL;
     if (list == NULL) {
-        text_format(out, "%u nodes", count);
+        text_format(out, "%u node%s", count, gpul_plural(count));
     } else if (count > shown) {
         text_format(out, "%s and %zu more", list, count - shown);
     } else {

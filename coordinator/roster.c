@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "proto/limits.h"
 
 static int compare_naturally(const void *a, const void *b)
@@ -31,8 +32,9 @@ static int read_names(struct roster *r, const Gpul__Job *job,
     }
     if (r->names.count != job->node_count) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "%zu node names were given for %u nodes",
-                         r->names.count, job->node_count);
+                         "%zu node name%s given for %u node%s", r->names.count,
+                         r->names.count == 1 ? " was" : "s were",
+                         job->node_count, gpul_plural(job->node_count));
     }
     for (size_t i = 0; i < r->names.count; i++) {
         if (strlen(r->names.names[i]) > GPUL_NAME_BYTES_MAX) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/bandwidth.h"
+#include "common/units.h"
 
 void verdict_init(struct verdict *v)
 {
@@ -60,9 +61,10 @@ static enum verdict_kind wrong_data(struct text *why,
         text_append(why, "has the wrong sum");
     }
     text_append(why,
-                " (%" PRIu64 " wrong elements in all); do not train on this "
+                " (%" PRIu64 " wrong element%s in all); do not train on this "
                 "%s before its memory and %s have been checked",
-                result->wrong_elements, from->has_device ? "device" : "node",
+                result->wrong_elements, gpul_plural(result->wrong_elements),
+                from->has_device ? "device" : "node",
                 from->has_device ? "links" : "network");
     return VERDICT_WRONG_DATA;
 }

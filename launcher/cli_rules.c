@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "common/units.h"
 #include "launcher/cli.h"
 #include "launcher/cli_value.h"
 #include "proto/limits.h"
@@ -72,10 +73,10 @@ static int nodes_from_roles(struct plan *plan, struct gpul_error *err)
     uint32_t total = gpul_rolemap_total(&plan->roles);
     if (total % plan->ranks_per_node != 0) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "--roles names %" PRIu32 " ranks, which do not fill "
+                         "--roles names %" PRIu32 " rank%s, which cannot fill "
                          "nodes of %" PRIu32 " ranks; change --roles or "
                          "--per-node",
-                         total, plan->ranks_per_node);
+                         total, gpul_plural(total), plan->ranks_per_node);
     }
     plan->node_count = total / plan->ranks_per_node;
     return 0;
@@ -104,10 +105,12 @@ static int apply_roles(struct plan *plan, struct gpul_error *err)
     uint32_t total = gpul_rolemap_total(&plan->roles);
     if (world != 0 && total != world) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "--roles names %" PRIu32 " ranks, but %" PRIu32
-                         " nodes x %" PRIu32 " per node make %" PRIu32
+                         "--roles names %" PRIu32 " rank%s, but %" PRIu32
+                         " node%s x %" PRIu32 " per node make %" PRIu32
                          "; change one of them",
-                         total, plan->node_count, plan->ranks_per_node, world);
+                         total, gpul_plural(total), plan->node_count,
+                         gpul_plural(plan->node_count), plan->ranks_per_node,
+                         world);
     }
     return 0;
 }
@@ -123,10 +126,10 @@ static int check_size(const struct plan *plan, struct gpul_error *err)
     uint64_t world = (uint64_t)plan->node_count * plan->ranks_per_node;
     if (world > GPUL_RANKS_MAX) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "%" PRIu32 " nodes x %" PRIu32 " per node make "
+                         "%" PRIu32 " node%s x %" PRIu32 " per node make "
                          "%" PRIu64 " ranks; at most %u are possible",
-                         plan->node_count, plan->ranks_per_node, world,
-                         GPUL_RANKS_MAX);
+                         plan->node_count, gpul_plural(plan->node_count),
+                         plan->ranks_per_node, world, GPUL_RANKS_MAX);
     }
     return 0;
 }
@@ -175,6 +178,11 @@ static int check_rank(const struct plan *plan, struct gpul_error *err)
         return gpul_fail(err, GPUL_EINVAL, "env: of which rank? add --rank R");
     }
     uint32_t world = plan_world_size(plan);
+    if (world == 1 && plan->rank >= world) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s %" PRIu32 ": the job has one rank, 0",
+                         rank->spelling, plan->rank);
+    }
     if (world != 0 && plan->rank >= world) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s %" PRIu32 ": the job has %" PRIu32

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "launcher/envtext.h"
 #include "launcher/json.h"
 
@@ -107,8 +108,11 @@ static void append_rank_heading(struct gpul_buf *out,
 static void append_plan(struct gpul_buf *out, const struct plan *plan,
                         const struct record *record)
 {
-    gpul_buf_appendf(out, "# %" PRIu32 " nodes, %" PRIu32 " ranks\n# command:",
-                     plan->node_count, record_world_size(record));
+    uint32_t ranks = record_world_size(record);
+    gpul_buf_appendf(out,
+                     "# %" PRIu32 " node%s, %" PRIu32 " rank%s\n# command:",
+                     plan->node_count, gpul_plural(plan->node_count), ranks,
+                     gpul_plural(ranks));
     for (size_t i = 0; i < plan->command_count; i++) {
         gpul_buf_append_text(out, " ");
         const char *word = plan->command[i];

@@ -179,8 +179,8 @@ static void report_unclean(struct session *s)
     }
     if (s->reach.alive > 0) {
         progress_fault(&s->progress,
-                       "%u processes of gpulaunch could not be ended",
-                       s->reach.alive);
+                       "%u process%s of gpulaunch could not be ended",
+                       s->reach.alive, s->reach.alive == 1 ? "" : "es");
     }
 }
 

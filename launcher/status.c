@@ -134,11 +134,12 @@ static void append_phase(struct gpul_buf *out, const struct status *s)
         }
         break;
     case STATUS_ASSIGNING:
-        gpul_buf_appendf(out, "%zu nodes: assigning ranks", s->names.count);
+        gpul_buf_appendf(out, "%zu node%s: assigning ranks", s->names.count,
+                         gpul_plural(s->names.count));
         break;
     case STATUS_TESTING:
         gpul_buf_appendf(out, "%zu node%s: self-test %s", s->names.count,
-                         s->names.count == 1 ? "" : "s",
+                         gpul_plural(s->names.count),
                          s->is_on_gpus ? "on GPUs" : "(all-reduce)");
         break;
     case STATUS_STOPPING:

@@ -8,6 +8,7 @@
 
 #include "common/bandwidth.h"
 #include "common/error.h"
+#include "common/units.h"
 #include "launcher/grade.h"
 #include "proto/limits.h"
 
@@ -287,7 +288,8 @@ static void append_title(struct gpul_buf *out, const Gpul__Event *event,
         return;
     gpul_buf_append_text(out, " within each node");
     if (row->ranks > 0)
-        gpul_buf_appendf(out, ", %" PRIu32 " ranks", row->ranks);
+        gpul_buf_appendf(out, ", %" PRIu32 " rank%s", row->ranks,
+                         gpul_plural(row->ranks));
 }
 
 /* Ranks of the self-test are its devices; on host memory, its nodes. */
@@ -303,11 +305,11 @@ static void append_world(struct gpul_buf *out, const Gpul__Event *event,
         gpul_buf_append_text(out, " over NCCL");
     if (!is_host && event->backend[0] != '\0')
         gpul_buf_appendf(out, ", %" PRIu32 " rank%s on", event->have,
-                         event->have == 1 ? "" : "s");
+                         gpul_plural(event->have));
     else
         gpul_buf_append_text(out, ",");
     gpul_buf_appendf(out, " %" PRIu32 " node%s, slowest rank", node_count,
-                     node_count == 1 ? "" : "s");
+                     gpul_plural(node_count));
 }
 
 int table_self_test(struct gpul_buf *out, const Gpul__Event *event,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "worker/agent_internal.h"
 
 enum {
@@ -141,7 +142,7 @@ void agent_clear_facts(struct agent *a, const Gpul__ProbeFacts *facts)
     if (count > NAMED_MAX) {
         snprintf(t->occupied + used, sizeof(t->occupied) - used,
                  "; and %u more device%s", count - NAMED_MAX,
-                 count - NAMED_MAX == 1 ? "" : "s");
+                 gpul_plural(count - NAMED_MAX));
     }
 }
 

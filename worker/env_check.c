@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/hostport.h"
+#include "common/units.h"
 #include "proto/limits.h"
 #include "worker/env_plan.h"
 #include "worker/env_rules.h"
@@ -32,9 +33,10 @@ static void check_address(struct env_plan *p, uint32_t node)
     } else if (w->host_count > 1 && gpul_host_is_loopback(address)) {
         env_plan_fail(p, GPUL_EINVAL,
                       "node %u: its address %s is a loopback address, which "
-                      "the other %u hosts of the job cannot reach; give the "
+                      "the other %u host%s of the job cannot reach; give the "
                       "node an address on their network",
-                      node, address, w->host_count - 1);
+                      node, address, w->host_count - 1,
+                      gpul_plural(w->host_count - 1));
     }
 }
 
@@ -93,9 +95,9 @@ static void check_world(struct env_plan *p)
     uint32_t roles = gpul_rolemap_total(&w->roles);
     if (roles != w->world_size) {
         env_plan_fail(p, GPUL_EINVAL,
-                      "--roles names %u ranks, but there are %u: make the "
+                      "--roles names %u rank%s, but there are %u: make the "
                       "counts add up to the ranks",
-                      roles, w->world_size);
+                      roles, gpul_plural(roles), w->world_size);
     }
     if (p->status == 0) {
         check_nodes(p);

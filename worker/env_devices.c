@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "common/units.h"
 #include "worker/env_plan.h"
 #include "worker/env_rules.h"
 #include "worker/put.h"
@@ -98,11 +99,6 @@ static void share_by_rank(struct env_plan *p)
     }
 }
 
-static const char *plural(uint32_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 static void check_and_share_by_rank(struct env_plan *p)
 {
     const struct env_node *n = &p->in->node;
@@ -117,8 +113,8 @@ static void check_and_share_by_rank(struct env_plan *p)
                       "--devices=rank: the host of %s has %u rank%s and %u "
                       "visible device%s; ask for fewer ranks or use "
                       "--devices=leave",
-                      n->node_name, wanted, plural(wanted), n->device_count,
-                      plural(n->device_count));
+                      n->node_name, wanted, gpul_plural(wanted),
+                      n->device_count, gpul_plural(n->device_count));
     } else {
         share_by_rank(p);
     }
@@ -133,7 +129,7 @@ static void check_and_share_by_node(struct env_plan *p)
                       "visible device%s, which gives them unequal numbers; use "
                       "--devices=leave",
                       n->node_name, n->host_node_count, n->device_count,
-                      plural(n->device_count));
+                      gpul_plural(n->device_count));
     } else if (n->device_count == 0) {
         env_plan_fail(p, GPUL_EINVAL,
                       "--devices=node: the host of %s has no visible device; "

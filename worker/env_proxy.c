@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/units.h"
 #include "worker/env_plan.h"
 #include "worker/env_rules.h"
 #include "worker/put.h"
@@ -101,10 +102,11 @@ void env_proxy_add(struct env_plan *p)
     base += upper == NULL ? 0 : strlen(upper) + 1;
     if (base + strlen(addresses) > VALUE_BYTES_MAX) {
         env_plan_note(p,
-                      "a proxy is set (%s), and the addresses of %u nodes "
+                      "a proxy is set (%s), and the addresses of %u node%s "
                       "do not fit into no_proxy: JAX and gRPC may stall; "
                       "unset it or give -x no_proxy=PATTERN",
-                      names, p->in->world.node_count);
+                      names, p->in->world.node_count,
+                      gpul_plural(p->in->world.node_count));
         return;
     }
     claim(p, "no_proxy", lower, addresses);

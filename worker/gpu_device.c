@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "worker/nvml_api.h"
 
 _Static_assert(GPU_NUMBER_COUNT <= 64, "one bit of `known` for each number");
@@ -93,7 +94,7 @@ static void find_memory_errors(struct findings *f, const struct gpu_device *d)
         add(f,
             "%" PRIu64 " uncorrected ECC error%s since the driver started: "
             "results may be wrong",
-            errors, errors == 1 ? "" : "s");
+            errors, gpul_plural(errors));
     }
     if (is_set(d, GPU_REMAP_FAILED)) {
         add(f, "a damaged row of memory could not be remapped: have the GPU "

@@ -150,9 +150,10 @@ static int search(struct ports_lease *out, const struct ports_request *request,
         }
     }
     return gpul_fail(err, GPUL_ENOTFOUND,
-                     "no %u consecutive ports are free on this host; end "
+                     "no %u consecutive port%s free on this host; end "
                      "other jobs or use fewer ranks per node",
-                     request->port_count);
+                     request->port_count,
+                     request->port_count == 1 ? " is" : "s are");
 }
 
 int ports_lease(struct ports_lease *out, const struct ports_request *request,

@@ -183,6 +183,16 @@ static void test_format_size(void **state)
     }
 }
 
+/* One of a thing is no plural; none of it is. */
+static void test_plural(void **state)
+{
+    (void)state;
+    assert_string_equal(gpul_plural(0), "s");
+    assert_string_equal(gpul_plural(1), "");
+    assert_string_equal(gpul_plural(2), "s");
+    assert_string_equal(gpul_plural(UINT64_C(1) << 32 | 1), "s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_format_duration),
         cmocka_unit_test(test_format_size),
+        cmocka_unit_test(test_plural),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

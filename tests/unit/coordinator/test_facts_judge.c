@@ -232,7 +232,7 @@ static void test_notices(void **state)
     static const char *const expected[] = {
         "GPU-202 the numbers of devices differ: n1 has 1, n[0,2] have 2",
         ("VER-301 the builds of NCCL differ: n0 has 2.28.9 build 1a, n[1-2] "
-         "have 2.28.9 build "),
+         "have 2.28.9 build unknown"),
         "2 devices of n2: ECC errors",
         "device GPU-01 of node n0: power is capped",
     };
@@ -254,6 +254,24 @@ static void test_notices(void **state)
         assert_string_equal(text.bytes, expected[i]);
     }
     assert_false(facts_next_notice(&facts, &text, &at, &roster));
+}
+
+/* What has no name leaves no hole. */
+static void test_nameless(void **state)
+{
+    (void)state;
+    char *power = wire_text("power is capped");
+    struct text text;
+    size_t at = 0;
+    reports[0].uuids[1][0] = 0;
+    reports[0].devices[1].findings = &power;
+    reports[0].devices[1].n_findings = 1;
+    reports[1].cuda.version = wire_text("");
+    assert_int_equal(judge(), FACTS_GOOD);
+    assert_true(facts_next_notice(&facts, &text, &at, &roster));
+    assert_non_null(strstr(text.bytes, "n1 has unknown, "));
+    assert_true(facts_next_notice(&facts, &text, &at, &roster));
+    assert_string_equal(text.bytes, "a device of node n0: power is capped");
 }
 
 /* One line for each distinct set, and for each distinct set of settings. */
@@ -311,7 +329,7 @@ int main(void)
         TEST(test_missing_parts), TEST(test_old_driver),   TEST(test_versions),
         TEST(test_twins),         TEST(test_twin_in_node), TEST(test_shared),
         TEST(test_no_uuid),       TEST(test_notices),      TEST(test_lines),
-        TEST(test_passed_over),
+        TEST(test_passed_over),   TEST(test_nameless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ static void test_wrong_data_on_device(void **state)
         why.bytes,
         "self-test phase coll: wrong data on rank 5 (node c, device GPU-5): "
         "element 17 of "
-        "a broadcast of 64 bytes is wrong in bit 23 (1 wrong elements in all); "
+        "a broadcast of 64 bytes is wrong in bit 23 (1 wrong element in all); "
         "do not train on this device before its memory and links have been "
         "checked");
 }

@@ -124,7 +124,7 @@ static void test_refusals(void **state)
          "--roles names 4 ranks, but 3 nodes x 1 per node make 3; change one "
          "of them"},
         {"", "--local --per-node 2 --roles chief=1,worker=2 -- true",
-         "--roles names 3 ranks, which do not fill nodes of 2 ranks; change "
+         "--roles names 3 ranks, which cannot fill nodes of 2 ranks; change "
          "--roles or --per-node"},
         {"", "--local --per-node gpu --roles worker=2 -- true",
          "--roles without --nodes needs a number of ranks per node; give "
@@ -192,6 +192,11 @@ static void test_refusals(void **state)
         {"", "env --local -- true", "env: of which rank? add --rank R"},
         {"", "env --local --nodes 2 --rank 2 -- true",
          "--rank 2: the job has 2 ranks, 0 to 1"},
+        {"", "env --local --rank 2 -- true",
+         "--rank 2: the job has one rank, 0"},
+        {"", "--local --nodes 1 --per-node 2 --roles chief=1 -- true",
+         "--roles names 1 rank, but 1 node x 2 per node make 2; change one "
+         "of them"},
         {"", "rum --local -- true",
          "unknown verb \"rum\"; did you mean run? (a command to run goes after "
          "--)"},
