@@ -6,7 +6,7 @@
 
 #include "worker/cuda_api.h"
 
-enum { CUDA_INVALID_CONTEXT = 201 };
+enum { CUDA_DEVICE_UNAVAILABLE = 46, CUDA_INVALID_CONTEXT = 201 };
 
 /* The context of this thread, in `context`: 0, or why it has none. */
 int context_get(struct cuda_context **context);

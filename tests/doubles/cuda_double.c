@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/doubles/cuda_context.h"
 #include "tests/doubles/cuda_device.h"
@@ -19,6 +20,7 @@
 #include "tests/doubles/fault.h"
 #include "tests/doubles/hide.h"
 #include "tests/doubles/records.h"
+#include "worker/nvml_api.h"
 
 #define X(need, result, member, parameters, symbol, hip)                       \
     DOUBLE_EXPORT result symbol parameters;
@@ -68,6 +70,8 @@ static const struct {
     {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
     {3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
     {34, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"},
+    {46, "CUDA_ERROR_DEVICE_UNAVAILABLE",
+     "CUDA-capable device(s) is/are busy or unavailable"},
     {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
@@ -240,12 +244,53 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 /* --- Contexts ----------------------------------------------------------- */
 
+/* Has another process a context on the device, one that `counts`? */
+static bool is_held(unsigned gpu, bool (*counts)(uint64_t pid))
+{
+    enum { MOST = 64 };
+    struct record_use uses[MOST];
+    unsigned count = records_uses(gpu, uses, MOST);
+
+    for (unsigned i = 0; i < count && i < MOST; i++)
+        if (!uses[i].is_gone && counts(uses[i].pid))
+            return true;
+    return false;
+}
+
+static bool is_other(uint64_t pid)
+{
+    return pid != (uint64_t)getpid();
+}
+
+/* Of two that come at the same time one is refused. */
+static bool is_before(uint64_t pid)
+{
+    return pid < (uint64_t)getpid();
+}
+
+/* A device that gives nobody a context, or none to a second process. */
+static bool is_unavailable(unsigned gpu)
+{
+    const struct scenario_gpu *facts = &scenario->gpus[gpu];
+
+    return facts->lost || facts->compute_mode == NVML_MODE_PROHIBITED ||
+           (facts->compute_mode == NVML_MODE_EXCLUSIVE_PROCESS &&
+            is_held(gpu, is_other));
+}
+
 static int context_open(struct cuda_context *context)
 {
     unsigned gpu = (unsigned)context->physical;
 
+    if (is_unavailable(gpu))
+        return CUDA_DEVICE_UNAVAILABLE;
     if (records_take(gpu, (int64_t)scenario->context_bytes) != 0)
         return CUDA_RESULT_OUT_OF_MEMORY;
+    if (scenario->gpus[gpu].compute_mode == NVML_MODE_EXCLUSIVE_PROCESS &&
+        is_held(gpu, is_before)) {
+        (void)records_take(gpu, -(int64_t)scenario->context_bytes);
+        return CUDA_DEVICE_UNAVAILABLE;
+    }
     context->stream = stream_make();
     if (!context->stream) {
         (void)records_take(gpu, -(int64_t)scenario->context_bytes);

@@ -179,6 +179,96 @@ static void test_contexts(void **state)
     story_run(TWO, contexts);
 }
 
+static int unavailable(struct rank *rank)
+{
+    struct cuda_api *cuda = &rank->doubles.cuda;
+    struct cuda_context *context;
+    char missing[RANKS_TEXT];
+    const char *text;
+
+    CHECK(doubles_open(&rank->doubles, missing));
+    CHECK(cuda->init(0) == 0);
+    for (int device = 0; device < 2; device++) {
+        CHECK(cuda->device_primary_ctx_retain(&context, device) == 46);
+        CHECK(!context);
+    }
+    CHECK(cuda->device_primary_ctx_retain(&context, 2) == 0);
+    CHECK(cuda->device_primary_ctx_release(2) == 0);
+    CHECK(cuda->get_error_name(46, &text) == 0);
+    CHECK(strcmp(text, "CUDA_ERROR_DEVICE_UNAVAILABLE") == 0);
+    return 0;
+}
+
+/* A device in mode "prohibited", or lost, is seen and gives no context. */
+static void test_unavailable(void **state)
+{
+    (void)state;
+    story_run("node * gpus 3\ngpu * 0 compute-mode 2\ngpu * 1 lost on",
+              unavailable);
+}
+
+/* What a second process gets from device 0. */
+static int retained_by_another(struct cuda_api *cuda)
+{
+    struct cuda_context *context;
+    int status = 0;
+
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(cuda->device_primary_ctx_retain(&context, 0));
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int exclusive(struct rank *rank)
+{
+    struct cuda_api *cuda = &rank->doubles.cuda;
+    struct cuda_context *context;
+    char missing[RANKS_TEXT];
+
+    CHECK(doubles_open(&rank->doubles, missing));
+    CHECK(cuda->init(0) == 0);
+    CHECK(retained_by_another(cuda) == 0);
+    CHECK(cuda->device_primary_ctx_retain(&context, 0) == 0);
+    CHECK(cuda->device_primary_ctx_retain(&context, 0) == 0); /* its own */
+    return 0;
+}
+
+/* Holds the device until it has seen what another process gets. */
+static int exclusive_held(struct rank *rank)
+{
+    struct cuda_api *cuda = &rank->doubles.cuda;
+    struct doubles other;
+    struct cuda_context *context;
+    char missing[RANKS_TEXT];
+    int go[2], status = 0;
+    char byte;
+
+    CHECK(pipe(go) == 0);
+    pid_t pid = fork(); /* before the driver is there, as any other process */
+    if (pid == 0) {
+        CHECK(read(go[0], &byte, 1) == 1);
+        CHECK(doubles_open(&other, missing) && other.cuda.init(0) == 0);
+        _exit(other.cuda.device_primary_ctx_retain(&context, 0));
+    }
+    CHECK(doubles_open(&rank->doubles, missing));
+    CHECK(cuda->init(0) == 0);
+    CHECK(cuda->device_primary_ctx_retain(&context, 0) == 0);
+    CHECK(write(go[1], "", 1) == 1);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 46);
+    CHECK(cuda->device_primary_ctx_release(0) == 0);
+    return 0;
+}
+
+/* Mode "exclusive process": one process at a time, as often as it likes. */
+static void test_exclusive(void **state)
+{
+    (void)state;
+    story_run("node * gpus 1\ngpu * 0 compute-mode 3", exclusive);
+    story_run("node * gpus 1\ngpu * 0 compute-mode 3", exclusive_held);
+}
+
 static int memory(struct rank *rank)
 {
     struct cuda_api *cuda = &rank->doubles.cuda;
@@ -335,6 +425,8 @@ int main(void)
         cmocka_unit_test(test_facts),
         cmocka_unit_test(test_visible_devices),
         cmocka_unit_test(test_contexts),
+        cmocka_unit_test(test_unavailable),
+        cmocka_unit_test(test_exclusive),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_fills),
         cmocka_unit_test(test_stream_order),
