@@ -176,11 +176,14 @@ uint32_t agent_generation(const struct agent *a);
 /* Launch.attempt of the running ranks: names their log folder. */
 uint32_t agent_attempt(const struct agent *a);
 
-/* Logs of the self-test on GPUs are in this folder of the job's; the name of
- * what NCCL logs for a rank of it. */
+/* Logs of the self-test on GPUs are in this folder of the job's. */
 #define AGENT_TEST_FOLDER "self-test"
 enum { AGENT_LOG_NAME_BYTES = 32 };
-void agent_nccl_log_name(char name[AGENT_LOG_NAME_BYTES], uint32_t rank);
+
+/* What NCCL is to take for its log in a probe on a device: a pipe to the
+ * worker, which bounds the file. */
+#define AGENT_NCCL_LOG "/proc/self/fd/4"
+enum { AGENT_NCCL_LOG_FD = 4 };
 
 /* Stamp a frame that the edge makes itself (Output, EnvReport, Notice). */
 void agent_stamp(const struct agent *a, Gpul__Frame *frame);

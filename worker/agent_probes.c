@@ -125,23 +125,6 @@ static void renew_deadline(struct agent *a, bool is_coll)
     t->deadline_ms = a->now_ms + ms + t->abort_ms + DEVICE_MARGIN_MS;
 }
 
-void agent_nccl_log_name(char name[AGENT_LOG_NAME_BYTES], uint32_t rank)
-{
-    snprintf(name, AGENT_LOG_NAME_BYTES, "rank-%u.nccl", rank);
-}
-
-static void put_debug_file(const struct agent *a, uint32_t rank,
-                           char path[GPUL_PATH_BYTES_MAX + 1])
-{
-    char name[AGENT_LOG_NAME_BYTES];
-    agent_nccl_log_name(name, rank);
-    int n = snprintf(path, GPUL_PATH_BYTES_MAX + 1, "%s/%s/%s", a->job->log_dir,
-                     AGENT_TEST_FOLDER, name);
-    if (a->job->log_dir[0] == 0 || n > (int)GPUL_PATH_BYTES_MAX) {
-        path[0] = 0;
-    }
-}
-
 /* That the other nodes reach this one by; "" if it is not known. */
 static char *find_interface(const struct agent *a)
 {
@@ -158,15 +141,14 @@ static char *find_interface(const struct agent *a)
 static void start_on_device(struct agent *a, const Gpul__ProbeBegin *whole,
                             uint32_t i)
 {
-    char debug_file[GPUL_PATH_BYTES_MAX + 1];
     Gpul__ProbeBegin begin = *whole;
     begin.first_rank += i;
     begin.rank_count = 1;
     begin.device_uuid = a->test.devices[i].uuid;
     begin.device_index = a->test.devices[i].index;
     begin.interface = find_interface(a);
-    begin.debug_file = debug_file;
-    put_debug_file(a, begin.first_rank, debug_file);
+    begin.debug_file =
+        agent_text(a->job->log_dir[0] != 0 ? AGENT_NCCL_LOG : "");
     Gpul__Frame frame;
     gpul__frame__init(&frame);
     frame.body_case = GPUL__FRAME__BODY_PROBE_BEGIN;

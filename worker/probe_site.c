@@ -113,23 +113,12 @@ int probe_site_begin(struct probe_site *s, const struct launch_input *in,
     return rc;
 }
 
-/* NCCL opens its log itself; made here it is private, and is removed with
- * the others. */
-static void make_nccl_log(struct probe_site *s, uint32_t rank)
-{
-    int fd;
-    agent_nccl_log_name(s->log_name, rank);
-    if (ranklogs_is_on(&s->logs) &&
-        ranklogs_create(&s->logs, &fd, s->log_name, NULL) == 0) {
-        close(fd);
-    }
-}
-
 void probe_site_fill(struct probe_site *s, enum agent_probe_kind kind,
                      uint32_t rank, struct prober_start *start)
 {
     if (kind == AGENT_PROBE_DEVICE) {
-        make_nccl_log(s, rank);
+        snprintf(s->nccl_log_name, sizeof(s->nccl_log_name), "rank-%u.nccl",
+                 rank);
         snprintf(s->log_name, sizeof(s->log_name), "rank-%u.log", rank);
     } else {
         snprintf(s->log_name, sizeof(s->log_name), "scout-%u.log",
@@ -142,5 +131,6 @@ void probe_site_fill(struct probe_site *s, enum agent_probe_kind kind,
     start->working_directory =
         folder != NULL && access(folder, X_OK) == 0 ? folder : NULL;
     start->logs = &s->logs;
+    start->nccl_log_name = kind == AGENT_PROBE_DEVICE ? s->nccl_log_name : NULL;
     start->log_name = kind != AGENT_PROBE_WATCH ? s->log_name : NULL;
 }

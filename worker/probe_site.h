@@ -18,7 +18,8 @@ struct probe_site {
     struct env rank;       /* environment of the node's first rank */
     char **environment;    /* that, and what is for gpulaunch itself */
     struct ranklogs logs;
-    char log_name[AGENT_LOG_NAME_BYTES]; /* of the last start */
+    char log_name[AGENT_LOG_NAME_BYTES]; /* of the last start, as all below */
+    char nccl_log_name[AGENT_LOG_NAME_BYTES];
 };
 
 void probe_site_init(struct probe_site *s);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a probe on GPUs writes to stdout and stderr: most of it comes from
- * libraries. It goes to a file, up to a bound, and never to the terminal; the
- * last line is kept, since it may be why the probe died. Edge.
+ * What a probe on GPUs writes to stdout and stderr, or NCCL in it to its log:
+ * most of it comes from libraries. It goes to a file, up to a bound, and never
+ * to the terminal; the last line is kept, since it may be why the probe died.
+ * Edge.
  */
 #ifndef WORKER_PROBELOG_H
 #define WORKER_PROBELOG_H

@@ -86,6 +86,7 @@ static void on_closed(void *arg, const struct gpul_error *why)
 struct ends {
     int channel[2];
     int output[2]; /* -1: none */
+    int nccl[2];   /* likewise */
     int null_fd;
 };
 
@@ -101,17 +102,29 @@ static void close_theirs(const struct ends *e)
 {
     close_fd(e->channel[1]);
     close_fd(e->output[1]);
+    close_fd(e->nccl[1]);
     close_fd(e->null_fd);
 }
 
-static int open_ends(struct ends *e, bool is_logged, struct gpul_error *err)
+static void close_ours(const struct ends *e)
 {
-    *e = (struct ends){{-1, -1}, {-1, -1}, -1};
+    close_fd(e->channel[0]);
+    close_fd(e->output[0]);
+    close_fd(e->nccl[0]);
+}
+
+static int open_ends(struct ends *e, const struct prober_start *start,
+                     struct gpul_error *err)
+{
+    *e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, -1};
+    bool has_log = start->logs != NULL;
+    bool has_nccl_log = has_log && start->nccl_log_name != NULL;
     e->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (e->null_fd < 0) {
         return gpul_fail_errno(err, errno, "/dev/null");
     }
-    if (is_logged && pipe2(e->output, O_CLOEXEC) != 0) {
+    if ((has_log && pipe2(e->output, O_CLOEXEC) != 0) ||
+        (has_nccl_log && pipe2(e->nccl, O_CLOEXEC) != 0)) {
         gpul_fail_errno(err, errno, "pipe of the probe");
     } else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, e->channel)) {
         gpul_fail_errno(err, errno, "channel of the probe");
@@ -119,7 +132,7 @@ static int open_ends(struct ends *e, bool is_logged, struct gpul_error *err)
         return 0;
     }
     close_theirs(e);
-    close_fd(e->output[0]);
+    close_ours(e);
     return GPUL_ESYS;
 }
 
@@ -138,8 +151,12 @@ static int spawn(pid_t *pid, const struct prober_start *start,
     char *arguments[] = {name, verb, command, NULL};
     /* What a library of the probe prints belongs to nobody's stdout. */
     int output = e->output[1] >= 0 ? e->output[1] : STDERR_FILENO;
-    const struct gpul_spawn_fd fds[] = {
-        {e->null_fd, 0}, {output, 1}, {output, 2}, {e->channel[1], 3}};
+    const struct gpul_spawn_fd fds[] = {{e->null_fd, 0},
+                                        {output, 1},
+                                        {output, 2},
+                                        {e->channel[1], 3},
+                                        {e->nccl[1], AGENT_NCCL_LOG_FD}};
+    size_t fd_count = sizeof(fds) / sizeof(fds[0]);
     const struct gpul_spawn spec = {
         .path = path,
         .arguments = arguments,
@@ -147,11 +164,28 @@ static int spawn(pid_t *pid, const struct prober_start *start,
             start->environment != NULL ? start->environment : environ,
         .working_directory = start->working_directory,
         .fds = fds,
-        .fd_count = sizeof(fds) / sizeof(fds[0]),
+        .fd_count = e->nccl[1] >= 0 ? fd_count : fd_count - 1,
         .parent_death_signal = SIGKILL,
     };
     int exec_errno = 0;
     return gpul_spawn(pid, &exec_errno, &spec, err);
+}
+
+static void attach_log(struct prober_process *c, struct probelog **log, int fd,
+                       struct ranklogs *logs, const char *name)
+{
+    if (fd >= 0 &&
+        probelog_open(log, c->prober->loop, fd, logs, name, NULL) != 0) {
+        kill(c->pid, SIGKILL);
+    }
+}
+
+static void close_logs(struct prober_process *c)
+{
+    probelog_close(c->log);
+    probelog_close(c->nccl_log);
+    c->log = NULL;
+    c->nccl_log = NULL;
 }
 
 /* Whatever fails from here on ends the process, and its end is reported as
@@ -164,12 +198,8 @@ static void attach(struct prober_process *c, const struct prober_start *start,
         .on_closed = on_closed,
     };
     struct prober *p = c->prober;
-    if (e->output[0] >= 0 &&
-        probelog_open(&c->log, p->loop, e->output[0], start->logs,
-                      start->log_name, NULL) != 0) {
-        c->log = NULL;
-        kill(c->pid, SIGKILL);
-    }
+    attach_log(c, &c->log, e->output[0], start->logs, start->log_name);
+    attach_log(c, &c->nccl_log, e->nccl[0], start->logs, start->nccl_log_name);
     if (gpul_transport_open(&c->channel, p->loop, e->channel[0],
                             GPUL_PEER_PROBE, &handlers, c, NULL) != 0) {
         c->channel = NULL;
@@ -185,7 +215,7 @@ int prober_start(struct prober *p, const struct prober_start *start,
     struct prober_process *c = &p->processes[start->probe];
     struct ends ends;
     assert(c->pid == 0 && c->channel == NULL);
-    int rc = open_ends(&ends, start->logs != NULL, err);
+    int rc = open_ends(&ends, start, err);
     if (rc != 0) {
         return rc;
     }
@@ -193,8 +223,7 @@ int prober_start(struct prober *p, const struct prober_start *start,
     close_theirs(&ends);
     if (rc != 0) {
         c->pid = 0;
-        close_fd(ends.channel[0]);
-        close_fd(ends.output[0]);
+        close_ours(&ends);
         return rc;
     }
     snprintf(c->how, sizeof(c->how), "it ended without a result");
@@ -231,8 +260,7 @@ void prober_release(struct prober *p)
 {
     prober_kill(p);
     for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
-        probelog_close(p->processes[i].log);
-        p->processes[i].log = NULL;
+        close_logs(&p->processes[i]);
     }
 }
 
@@ -243,8 +271,7 @@ static void abandon(struct prober_process *c)
     snprintf(c->how, sizeof(c->how), "%d gpulaunch-worker", c->pid);
     c->is_abandoned = true;
     c->pid = 0;
-    probelog_close(c->log);
-    c->log = NULL;
+    close_logs(c);
     if (c->channel == NULL) {
         check_ended(c);
     } else {
@@ -273,11 +300,14 @@ static void describe_end(struct prober_process *c, int status)
         snprintf(c->how, sizeof(c->how), "it ended with exit code %d",
                  WEXITSTATUS(status));
     }
+    if (c->nccl_log != NULL) { /* its words are for the file */
+        probelog_finish(c->nccl_log, line);
+        line[0] = 0;
+    }
     if (c->log != NULL) {
         probelog_finish(c->log, line);
-        probelog_close(c->log);
-        c->log = NULL;
     }
+    close_logs(c);
     if (line[0] != 0) {
         size_t used = strlen(c->how);
         snprintf(c->how + used, sizeof(c->how) - used,

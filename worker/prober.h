@@ -37,6 +37,7 @@ struct prober_process {
     struct prober *prober;
     struct gpul_transport *channel; /* NULL: closed */
     struct probelog *log;           /* NULL: its output is ours */
+    struct probelog *nccl_log;      /* NULL: it has none */
     pid_t pid;                      /* 0: not running */
     bool is_abandoned;
     char how[PROBER_HOW_BYTES];
@@ -58,6 +59,8 @@ struct prober_start {
     const char *working_directory; /* NULL: ours */
     struct ranklogs *logs; /* takes its output; NULL: it goes to our stderr */
     const char *log_name;  /* see worker/probelog.h */
+    /* The same for what it writes to AGENT_NCCL_LOG; NULL: it has no such. */
+    const char *nccl_log_name;
 };
 
 void prober_init(struct prober *p, uv_loop_t *loop,

@@ -123,6 +123,7 @@ struct scenario {
     uint64_t cuda_init; /* result of cuInit and nvmlInit; 0: as it should */
     uint64_t nvml_init;
     uint64_t context_bytes; /* device memory that a context takes */
+    uint64_t debug_bytes;   /* that libnccl logs when it is loaded */
     char driver[SCENARIO_TEXT];
     char nvml[SCENARIO_TEXT];
     struct scenario_gpu *gpus;

@@ -72,6 +72,7 @@ static const struct key node_keys[] = {
     NODE("cuda-init", NUMBER, cuda_init, 999),
     NODE("nvml-init", NUMBER, nvml_init, 999),
     NODE("context", SIZE, context_bytes, 0),
+    NODE("debug", SIZE, debug_bytes, 0),
     {NULL, NUMBER, 0, 0},
 };
 

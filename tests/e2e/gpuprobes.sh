@@ -65,6 +65,25 @@ expect_status 0
 expect_has "$err" 'note: 4 devices of local-\[0-1\]: memory in use cannot be seen: whether it is free again after the self-test is not known$'
 expect_nothing_left
 
+it "NCCL may log as much as it likes: 1 MiB of it is kept, and nothing waits"
+rm -rf "$logs"
+scenario 'node local-1 debug 5MiB'
+gpu_launch -q -- true
+expect_status 0
+for file in $(self_test_files 'rank-[23].nccl'); do
+    [ "$(stat -c %s "$file")" -eq 1048576 ] || fail "$file is not 1 MiB"
+    head -n 1 "$file" | grep -q '^NCCL double' || fail "$file has no beginning"
+done
+[ "$(self_test_files 'rank-[23].nccl' | wc -l)" -eq 2 ] || fail "no logs"
+rm -rf "$logs"
+
+it "what NCCL logged before its process crashed is there"
+scenario 'fault rank 1 signal SEGV at init'
+gpu_launch -q -- true
+expect_status 20
+grep -q '^NCCL double' "$(self_test_files rank-1.nccl)" || fail "no log"
+rm -rf "$logs"
+
 it "a library for another machine is passed over, as ld.so does, and named"
 mkdir "$scratch/foreign"
 cp "$doubles/libnccl.so.2" "$scratch/foreign"

@@ -141,6 +141,17 @@ static void show_all(const char *command, const Gpul__ProbeBegin *begin)
     fflush(stdout);
 }
 
+/* As NCCL does with NCCL_DEBUG_FILE. */
+static void write_nccl_log(const Gpul__ProbeBegin *begin)
+{
+    FILE *log =
+        begin->debug_file[0] != 0 ? fopen(begin->debug_file, "w") : NULL;
+    if (log != NULL) {
+        fputs("what NCCL says\n", log);
+        fclose(log);
+    }
+}
+
 static void tell_phase(struct probe_channel *c, Gpul__ProbePhase__Phase done)
 {
     Gpul__ProbePhase phase = GPUL__PROBE_PHASE__INIT;
@@ -211,6 +222,7 @@ static int probe(struct probe_channel *c, const Gpul__ProbeBegin *begin,
     char who[16];
     snprintf(who, sizeof(who), "%u", begin->first_rank);
     show_all(command, begin);
+    write_nccl_log(begin);
     tell_phase(c, GPUL__PROBE_PHASE__PHASE__CUDA);
     if (begin->first_rank == 0) {
         tell_id(c);

@@ -210,11 +210,12 @@ static void test_pass(void **state)
     read_log(&d, "rank-1.log", text, sizeof(text));
     snprintf(expected, sizeof(expected),
              "command=sh\nfolder=/\ndevice=1 GPU-1\ninterface=lo\n"
-             "debug_file=%s/test-job/self-test/rank-1.nccl\n"
+             "debug_file=/proc/self/fd/4\n"
              "GPULAUNCH_NODE_NAME=node-0\nCUDA_VISIBLE_DEVICES=(unset)\n"
-             "NCCL_ALGO=Ring\nPMI_RANK=(unset)\n",
-             d.log_dir);
+             "NCCL_ALGO=Ring\nPMI_RANK=(unset)\n");
     assert_string_equal(text, expected);
+    read_log(&d, "rank-1.nccl", text, sizeof(text));
+    assert_string_equal(text, "what NCCL says\n");
     snprintf(expected, sizeof(expected), "%s/test-job/self-test/rank-0.nccl",
              d.log_dir);
     assert_int_equal(stat(expected, &st), 0);
