@@ -12,7 +12,8 @@
  *   selftest.c    which self-test, the one on host memory, its failures
  *   gputest.c     the self-test on GPUs
  *   running.c     launch, exits, success
- *   relay.c       output, credit, notices, environment reports
+ *   relay.c       output, credit, notices, environment reports, signals
+ *   relay_input.c standard input and its credit
  *   ending.c      stop, restart, drain, done
  *
  * Happy path: operator_message(Job) -> hello_judge for each node ->
@@ -27,6 +28,7 @@
 #include "coordinator/assign.h"
 #include "coordinator/facts.h"
 #include "coordinator/ids.h"
+#include "coordinator/input.h"
 #include "coordinator/job.h"
 #include "coordinator/missing.h"
 #include "coordinator/notices.h"
@@ -97,7 +99,8 @@ struct rendezvous {
     uint64_t phase_deadline_ms;
     uint64_t phase_half_ms; /* when WAITING is said */
     uint64_t job_deadline_ms;
-    uint32_t pending; /* nodes that the phase still waits for */
+    uint64_t warning_at_ms; /* when job.warning_signal is due */
+    uint32_t pending;       /* nodes that the phase still waits for */
 
     struct job job;
     struct roster roster;
@@ -128,6 +131,7 @@ struct rendezvous {
     bool is_impatient; /* the user wants out: nothing waits for output */
     bool is_unheard;   /* the front end is gone, or has its JobEnd */
     uint64_t uncredited_bytes; /* relayed Output the front end still holds */
+    struct input input;
     uint32_t refusals_told;
     struct notices notices;
 };
@@ -283,6 +287,27 @@ void relay_env_report(struct rendezvous *r, struct node *node,
 
 /* The front end is gone: give all credit back in its stead. */
 void relay_discard(struct rendezvous *r);
+
+/* For all ranks, as long as some may run. Returns whether it was sent. */
+bool relay_signal(struct rendezvous *r, uint32_t number);
+
+/* The job's warning before its time limit is due. */
+void relay_warning(struct rendezvous *r);
+
+/* ---- relay_input.c ---- */
+
+/* The ranks were launched: let the front end begin; after a restart, let them
+ * have what came before. */
+void relay_input_begin(struct rendezvous *r);
+void relay_input(struct rendezvous *r, const Gpul__Input *input);
+void relay_input_credit(struct rendezvous *r, struct node *node,
+                        const Gpul__InputCredit *credit);
+
+/* This node is gone, or nothing runs there any more. */
+void relay_input_left(struct rendezvous *r, const struct node *node);
+
+/* Has this node been sent input that it has not said to be through with? */
+bool relay_input_is_open(const struct rendezvous *r, const struct node *node);
 
 /* ---- ending.c ---- */
 

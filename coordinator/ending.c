@@ -228,6 +228,7 @@ void ending_idle(struct rendezvous *r, struct node *node,
         return;
     }
     node->is_idle = true;
+    relay_input_left(r, node);
     record_unclean(r, node, idle);
     if (r->phase == PHASE_RESTARTING) {
         restart_when_idle(r, node, idle);

@@ -89,6 +89,10 @@ static void read_fields(struct job *job, const Gpul__Job *m)
     job->join_timeout_ms = m->join_timeout_ms;
     job->timeout_ms = m->timeout_ms;
     job->grace_ms = m->grace_ms;
+    job->warning_signal = m->warning_signal;
+    job->warning_ms = m->warning_ms;
+    job->has_input_rank = m->input_target != NULL && !m->input_target->is_all;
+    job->input_rank = job->has_input_rank ? m->input_target->rank : 0;
     job->report_rank = m->report_rank;
     job->reports_all_ranks = m->report_all_ranks;
     job->forwards_output = m->forwards_output;
@@ -165,6 +169,12 @@ int job_check_world(const struct job *job, struct gpul_rolemap *roles,
                                "rank %u was asked for and the ranks are 0 to "
                                "%u",
                                job->report_rank, world_size - 1);
+    }
+    if (job->has_input_rank && job->input_rank >= world_size) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "standard input is for rank %u and the ranks are 0 "
+                         "to %u; change --stdin",
+                         job->input_rank, world_size - 1);
     }
     return 0;
 }

@@ -22,6 +22,10 @@ struct job {
     uint32_t join_timeout_ms;
     uint32_t timeout_ms; /* 0: none */
     uint32_t grace_ms;
+    uint32_t warning_signal; /* 0: none */
+    uint32_t warning_ms;     /* below timeout_ms */
+    bool has_input_rank;
+    uint32_t input_rank; /* whose standard input is the front end's */
     Gpul__SelfTest__Level self_test; /* OFF in mode ENV */
     uint32_t listen_deadline_ms;
     uint32_t run_deadline_ms;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The front end's words: the job, once; then cancel, credit, news of workers.
+ * The front end's words: the job, once; then cancel, credit, signals, input,
+ * news of workers.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -22,6 +23,19 @@ static int init_peers(struct rendezvous *r, struct gpul_error *err)
     return gpul_minheap_init(&r->silences, r->peer_count);
 }
 
+/* One rank has a window of its own; every rank has what every node has. */
+static int init_input(struct rendezvous *r, const Gpul__Job *message,
+                      struct gpul_error *err)
+{
+    const Gpul__InputTarget *target =
+        r->job.is_env ? NULL : message->input_target;
+    bool is_all = target != NULL && target->is_all;
+    int rc =
+        input_init(&r->input, target, r->job.node_count,
+                   is_all ? r->job.window_bytes : GPUL_INPUT_WINDOW_BYTES_MAX);
+    return rc == 0 ? 0 : gpul_fail(err, rc, "out of memory for the input");
+}
+
 static void take_job(struct rendezvous *r, const Gpul__Job *message)
 {
     struct gpul_error err = {0};
@@ -31,6 +45,9 @@ static void take_job(struct rendezvous *r, const Gpul__Job *message)
     }
     if (rc == 0) {
         rc = init_peers(r, &err);
+    }
+    if (rc == 0) {
+        rc = init_input(r, message, &err);
     }
     if (rc == GPUL_ENOMEM) {
         outbox_fail(&r->out, rc, "out of memory for the job");
@@ -44,6 +61,9 @@ static void take_job(struct rendezvous *r, const Gpul__Job *message)
         r->pending = r->roster.count;
         if (r->job.timeout_ms > 0) {
             r->job_deadline_ms = r->now_ms + r->job.timeout_ms;
+        }
+        if (r->job.warning_signal != 0) {
+            r->warning_at_ms = r->job_deadline_ms - r->job.warning_ms;
         }
         outbox_listen(&r->out, r->peer_count);
     }
@@ -98,6 +118,12 @@ void operator_message(struct rendezvous *r, const Gpul__Frame *frame)
         return;
     case GPUL__FRAME__BODY_CREDIT:
         relay_credit(r, frame->credit);
+        return;
+    case GPUL__FRAME__BODY_SIGNAL:
+        relay_signal(r, frame->signal->signal);
+        return;
+    case GPUL__FRAME__BODY_INPUT:
+        relay_input(r, frame->input);
         return;
     case GPUL__FRAME__BODY_NODE_GONE:
         node_gone(r, frame->node_gone);

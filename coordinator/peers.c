@@ -69,6 +69,7 @@ void peers_refuse(struct rendezvous *r, uint32_t conn,
 static void leave(struct rendezvous *r, struct node *node, const char *why)
 {
     roster_leave(&r->roster, node);
+    relay_input_left(r, node);
     if (r->phase >= PHASE_DONE) {
         ending_left(r);
         return;

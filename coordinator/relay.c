@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What passes through: output and reports to the front end, credit back to
- * the nodes.
+ * What passes through: output and reports to the front end, credit and signals
+ * to the nodes.
  */
+#include "common/signals.h"
+#include "common/units.h"
 #include "coordinator/core.h"
 
 /* A node that sends this many times its window ignores credit, and would
@@ -100,4 +102,39 @@ void relay_env_report(struct rendezvous *r, struct node *node,
     if (report->is_last) {
         running_reported(r, node, report->rank);
     }
+}
+
+bool relay_signal(struct rendezvous *r, uint32_t number)
+{
+    if (r->job.is_env ||
+        (r->phase != PHASE_RUNNING && r->phase != PHASE_DRAINING)) {
+        return false;
+    }
+    Gpul__Signal signal = GPUL__SIGNAL__INIT;
+    signal.signal = number;
+    Gpul__Frame frame = core_frame(r);
+    frame.body_case = GPUL__FRAME__BODY_SIGNAL;
+    frame.signal = &signal;
+    core_send_all(r, &frame);
+    return true;
+}
+
+void relay_warning(struct rendezvous *r)
+{
+    char name[GPUL_SIGNAL_TEXT_BYTES], left[UNITS_TEXT_BYTES];
+    char limit[UNITS_TEXT_BYTES];
+    r->warning_at_ms = NEVER_MS;
+    if (r->phase >= PHASE_DRAINING) {
+        return;
+    }
+    gpul_format_signal(name, r->job.warning_signal);
+    gpul_format_duration(left, r->job.warning_ms);
+    gpul_format_duration(limit, r->job.timeout_ms);
+    core_tell_text(r, GPUL__EVENT__KIND__NOTICE, NULL,
+                   relay_signal(r, r->job.warning_signal)
+                       ? "%s was sent to all ranks: %s are left of the time "
+                         "limit of %s"
+                       : "%s was not sent, since no rank runs yet: %s are left "
+                         "of the time limit of %s",
+                   name, left, limit);
 }

@@ -22,6 +22,7 @@ int rendezvous_create(struct rendezvous **out,
     r->phase_deadline_ms = now_ms + START_DEADLINE_MS;
     r->phase_half_ms = NEVER_MS;
     r->job_deadline_ms = NEVER_MS;
+    r->warning_at_ms = NEVER_MS;
     outbox_init(&r->out);
     outcome_init(&r->outcome);
     gpul_buf_init(&r->roster_frames,
@@ -42,6 +43,7 @@ void rendezvous_destroy(struct rendezvous *r)
     gpul_minheap_release(&r->silences);
     gpul_buf_release(&r->roster_frames);
     gputest_release(r);
+    input_release(&r->input);
     outcome_release(&r->outcome);
     roster_release(&r->roster);
     job_release(&r->job);
@@ -98,6 +100,9 @@ static void generation_message(struct rendezvous *r, struct node *node,
         return;
     case GPUL__FRAME__BODY_OUTPUT:
         relay_output(r, node, frame->output);
+        return;
+    case GPUL__FRAME__BODY_INPUT_CREDIT:
+        relay_input_credit(r, node, frame->input_credit);
         return;
     case GPUL__FRAME__BODY_ENV_REPORT:
         relay_env_report(r, node, frame->env_report);
@@ -189,6 +194,9 @@ static void tick(struct rendezvous *r, bool is_late)
     if (r->phase_deadline_ms <= r->now_ms) {
         ending_deadline(r);
     }
+    if (r->warning_at_ms <= r->now_ms) {
+        relay_warning(r);
+    }
     if (r->job_deadline_ms <= r->now_ms) {
         operator_timeout(r);
     }
@@ -249,6 +257,7 @@ uint64_t rendezvous_next_deadline_ms(const struct rendezvous *r)
 {
     uint64_t due_ms = earlier(r->phase_deadline_ms, r->phase_half_ms);
     due_ms = earlier(due_ms, r->job_deadline_ms);
+    due_ms = earlier(due_ms, r->warning_at_ms);
     if (r->suspicion.is_held) {
         due_ms = earlier(due_ms, r->suspicion.due_ms);
     }
@@ -291,6 +300,20 @@ static void check_ranks(const struct rendezvous *r)
     assert(next == r->world_size);
     assert(r->rank_ended == NULL || ranks_left == r->ranks_left);
     assert(uncredited_bytes == r->uncredited_bytes);
+}
+
+/* Whoever reads is there, has ranks, and has taken no more than was sent. */
+static void check_input(const struct rendezvous *r)
+{
+    const struct input *in = &r->input;
+    for (size_t i = 0; i < in->readers.count; i++) {
+        const struct node *node = &r->roster.nodes[in->readers.items[i].id];
+        assert(node_is_here(node) || r->phase >= PHASE_DONE);
+        assert(in->is_all || node_has_rank(node, in->rank));
+        assert(in->readers.items[i].key <= in->received);
+    }
+    assert(in->received <= in->granted);
+    assert(in->kept.used == 0 || in->kept.used == in->received);
 }
 
 /* `pending` says how many nodes the phase waits for: never none, or it would
@@ -337,6 +360,7 @@ void rendezvous_check(const struct rendezvous *r)
 {
     assert(r->outcome.is_decided == (r->phase >= PHASE_DRAINING));
     check_connections(r);
+    check_input(r);
     if (r->generation > 0) {
         check_ranks(r);
     }

@@ -85,6 +85,7 @@ void running_begin(struct rendezvous *r, const char *why)
     core_send_all(r, &frame);
     if (!r->job.is_env) {
         tell_launched(r);
+        relay_input_begin(r);
     }
 }
 
@@ -111,7 +112,8 @@ static bool may_retry(const struct rendezvous *r, const struct node *node,
                       const Gpul__Exit *fate)
 {
     return r->phase == PHASE_RUNNING && !r->has_retried &&
-           r->roster.joined == r->roster.count && fate->is_bind_error &&
+           r->roster.joined == r->roster.count &&
+           input_may_begin_again(&r->input) && fate->is_bind_error &&
            exit_is_failure(fate) && node_has_rank(node, fate->rank) &&
            !rank_has_ended(r, fate->rank);
 }

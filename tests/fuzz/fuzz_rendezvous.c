@@ -132,6 +132,7 @@ static void send_job(struct world *w, uint8_t choice)
     Gpul__Sweep sweep = GPUL__SWEEP__INIT;
     Gpul__Command command = GPUL__COMMAND__INIT;
     Gpul__Environment environment = GPUL__ENVIRONMENT__INIT;
+    Gpul__InputTarget target = GPUL__INPUT_TARGET__INIT;
     Gpul__Job job = GPUL__JOB__INIT;
     self_test.level = choice & 1u;
     self_test.backend = (choice & 128u) != 0
@@ -151,6 +152,10 @@ static void send_job(struct world *w, uint8_t choice)
     job.join_timeout_ms = 5000;
     job.timeout_ms = (choice & 16u) != 0 ? 10000 : 0;
     job.grace_ms = 500;
+    job.warning_signal = job.timeout_ms > 0 ? 10 : 0;
+    job.warning_ms = 4000;
+    target.is_all = (choice & 32u) != 0;
+    job.input_target = &target;
     job.self_test = &self_test;
     job.command = &command;
     job.environment = &environment;
@@ -304,6 +309,43 @@ static void say_report(struct world *w, uint32_t conn, struct input *in)
     from_node(w, conn, &frame);
 }
 
+static void say_taken(struct world *w, uint32_t conn, struct input *in)
+{
+    Gpul__InputCredit credit = GPUL__INPUT_CREDIT__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    uint8_t choice = take(in);
+    credit.bytes = choice & 127u;
+    credit.is_closed = choice >= 128;
+    frame.body_case = GPUL__FRAME__BODY_INPUT_CREDIT;
+    frame.input_credit = &credit;
+    from_node(w, conn, &frame);
+}
+
+/* Signals, standard input and its end. */
+static void feed(struct world *w, uint32_t conn, struct input *in)
+{
+    static uint8_t data[GPUL_INPUT_BYTES_MAX];
+    Gpul__Signal signal = GPUL__SIGNAL__INIT;
+    Gpul__Input input = GPUL__INPUT__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    uint8_t choice = take(in);
+    if (conn == 0) {
+        signal.signal = 1u + choice % GPUL_SIGNAL_MAX;
+        frame.body_case = GPUL__FRAME__BODY_SIGNAL;
+        frame.signal = &signal;
+    } else {
+        input.data.data = data;
+        input.data.len = choice < 128 ? choice + 1u : sizeof(data);
+        input.is_end = choice == 127 || choice == 255;
+        frame.body_case = GPUL__FRAME__BODY_INPUT;
+        frame.input = &input;
+    }
+    if (w->has_operator) {
+        step(w, (struct rendezvous_event){.kind = RENDEZVOUS_OPERATOR_MESSAGE,
+                                          .frame = &frame});
+    }
+}
+
 /* One of the self-test on GPUs. */
 static void say_of_gpus(struct world *w, uint32_t conn, struct input *in,
                         uint8_t what)
@@ -412,13 +454,19 @@ static void obey(struct world *w, struct input *in)
     enum {
         SAYINGS = sizeof(sayings) / sizeof(sayings[0]),
         ON_GPUS = SAYINGS + 5,
-        INSTRUCTIONS = ON_GPUS + FUZZ_PROBES_KINDS,
+        TAKE = ON_GPUS + FUZZ_PROBES_KINDS,
+        FEED,
+        INSTRUCTIONS,
     };
     uint8_t what = take(in) % INSTRUCTIONS;
     uint32_t conn = take(in) % CONNS;
     w->now_ms += (uint64_t)take(in) * LATER_MS;
     if (what < SAYINGS) {
         sayings[what](w, conn, in);
+    } else if (what == TAKE) {
+        say_taken(w, conn, in);
+    } else if (what == FEED) {
+        feed(w, conn, in);
     } else if (what >= ON_GPUS) {
         say_of_gpus(w, conn, in, (uint8_t)(what - ON_GPUS));
     } else if (what == SAYINGS) {

@@ -10,6 +10,7 @@
 
 #include "coordinator/text.h"
 #include "proto/limits.h"
+#include "tests/lib/fakeinput.h"
 #include "tests/lib/fakenode.h"
 #include "tests/lib/fakeprobes.h"
 #include "tests/lib/simtrace.h"
@@ -179,6 +180,9 @@ static void operator_reads(struct cluster *c,
     switch (frame->body_case) {
     case GPUL__FRAME__BODY_OUTPUT:
         give_credit(c, frame->output);
+        break;
+    case GPUL__FRAME__BODY_INPUT_CREDIT:
+        fake_input_granted(c, frame->input_credit);
         break;
     case GPUL__FRAME__BODY_ENV_REPORT:
         c->report_count++;
@@ -443,6 +447,16 @@ void cluster_cancel(struct cluster *c, uint64_t at_ms, uint32_t signal,
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_CANCEL;
     frame.cancel = &cancel;
+    cluster_operate(c, at_ms, &frame);
+}
+
+void cluster_signal(struct cluster *c, uint64_t at_ms, uint32_t number)
+{
+    Gpul__Signal signal = GPUL__SIGNAL__INIT;
+    signal.signal = number;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_SIGNAL;
+    frame.signal = &signal;
     cluster_operate(c, at_ms, &frame);
 }
 

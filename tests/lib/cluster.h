@@ -54,6 +54,7 @@ enum fake_timer {
     FAKE_RESULT,
     FAKE_STOPPED, /* what is left of its ranks has ended */
     FAKE_IDLE,
+    FAKE_INPUT, /* its ranks take what input has come */
 };
 
 enum fake_state {
@@ -85,6 +86,7 @@ struct fake_node {
     uint64_t probe_ms;
     uint64_t probe_ns; /* median of its all-reduce */
     uint64_t stop_ms;  /* from Stop to the ranks' end */
+    uint64_t take_ms;  /* from input to its credit */
     /* The self-test on GPUs: what its scout finds, what its probes do. */
     const char *nccl_version;
     uint32_t driver_version; /* 13000 */
@@ -114,7 +116,9 @@ struct fake_node {
     bool never_results;
     bool never_idle;
     bool never_reports;
-    bool is_stale;    /* repeats an exit of the generation before */
+    bool never_takes;    /* input */
+    uint64_t lies_about; /* so much more input than it has taken */
+    bool is_stale;       /* repeats an exit of the generation before */
     bool redials;     /* a new agent comes when the connection was cut early */
     unsigned dies_at; /* body case at whose arrival it dies, 0: none */
     bool dies_silently; /* the connection stays, nothing moves */
@@ -132,6 +136,11 @@ struct fake_node {
     bool sweeps_node; /* its probes were told to */
     uint32_t id_count;
     uint64_t credit_bytes;
+    bool has_input; /* some has come; of this generation, and so on */
+    uint64_t input_bytes;
+    uint64_t input_credited;
+    bool has_input_end;
+    uint32_t last_signal; /* that was passed on to it */
     uint32_t stop_signal;
     uint32_t refusal; /* reason, 0: none */
 };
@@ -167,6 +176,7 @@ struct cluster {
     Gpul__Sweep sweep;
     Gpul__Command command;
     Gpul__Environment environment;
+    Gpul__InputTarget input_target; /* for job.input_target to point to */
     ProtobufCBinaryData argument;
     char *names; /* host-list expression */
 
@@ -182,6 +192,12 @@ struct cluster {
     bool has_operator;
     bool gives_credit;
     uint64_t output_bytes; /* that reached the front end */
+    uint64_t input_bytes;  /* that the front end has for the ranks */
+    bool ends_input;       /* and then no more */
+    uint64_t input_window; /* of the job, for the check */
+    uint64_t input_granted;
+    uint64_t input_sent;
+    bool has_input_end;
     uint32_t report_count;
     uint32_t job_end_count;
     uint32_t exit_code;
@@ -214,6 +230,7 @@ void cluster_operate(struct cluster *c, uint64_t at_ms,
                      const Gpul__Frame *frame);
 void cluster_cancel(struct cluster *c, uint64_t at_ms, uint32_t signal,
                     bool is_immediate, bool is_timeout);
+void cluster_signal(struct cluster *c, uint64_t at_ms, uint32_t signal);
 void cluster_operator_leaves(struct cluster *c, uint64_t at_ms);
 
 /* A node dies at a given time. */

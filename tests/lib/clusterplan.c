@@ -33,6 +33,7 @@ static void init_node(struct fake_node *node, const char *prefix,
         .probe_ms = 10,
         .probe_ns = 1000000,
         .stop_ms = 5,
+        .take_ms = 2,
         .nccl_version = "2.28.9",
         .driver_version = 13000,
         .step_ms = 10,
@@ -50,6 +51,7 @@ static void init_job(struct cluster *c, const char *prefix, uint32_t count,
     gpul__self_test__init(&c->self_test);
     gpul__command__init(&c->command);
     gpul__environment__init(&c->environment);
+    gpul__input_target__init(&c->input_target);
     c->argument.data = (uint8_t *)command;
     c->argument.len = sizeof(command) - 1;
     c->command.arguments = &c->argument;
@@ -76,8 +78,11 @@ static void init_job(struct cluster *c, const char *prefix, uint32_t count,
 void cluster_init(struct cluster *c, const char *prefix, uint32_t count,
                   uint32_t ranks_per_node)
 {
-    *c = (struct cluster){
-        .node_count = count, .has_operator = true, .gives_credit = true};
+    *c = (struct cluster){.node_count = count,
+                          .has_operator = true,
+                          .gives_credit = true,
+                          .ends_input = true,
+                          .input_window = GPUL_INPUT_WINDOW_BYTES_MAX};
     c->nodes = calloc(count, sizeof(*c->nodes));
     for (uint32_t i = 0; i < count; i++) {
         init_node(&c->nodes[i], prefix, i);

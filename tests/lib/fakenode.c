@@ -7,6 +7,7 @@
 
 #include "coordinator/text.h"
 #include "proto/limits.h"
+#include "tests/lib/fakeinput.h"
 #include "tests/lib/fakeprobes.h"
 
 enum { REDIAL_MS = 20, BACKLOG_MS = 1 };
@@ -197,6 +198,10 @@ static void start_ranks(struct cluster *c, uint32_t index)
 {
     struct fake_node *node = node_of(c, index);
     node->state = FAKE_RUNNING;
+    node->has_input = false;
+    node->input_bytes = 0;
+    node->input_credited = 0;
+    node->has_input_end = false;
     node->ranks_alive = node->rank_count;
     node->rank_alive = node->rank_count >= 64
                            ? UINT64_MAX
@@ -365,6 +370,12 @@ void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
     case GPUL__FRAME__BODY_CREDIT:
         node->credit_bytes += frame->credit->bytes;
         return;
+    case GPUL__FRAME__BODY_INPUT:
+        fake_input(c, index, frame->input);
+        return;
+    case GPUL__FRAME__BODY_SIGNAL:
+        node->last_signal = frame->signal->signal;
+        return;
     case GPUL__FRAME__BODY_FINISH:
         say_notice(c, node, node->goodbye);
         cluster_hang_up(c, node->link);
@@ -476,6 +487,8 @@ void fake_timer(struct cluster *c, uint32_t index, enum fake_timer timer,
     }
     if (timer == FAKE_STOPPED) {
         end_stopped(c, index);
+    } else if (timer == FAKE_INPUT && is_busy) {
+        fake_input_take(c, index);
     } else if (timer == FAKE_IDLE && is_busy && !node->never_idle &&
                node->ranks_alive == 0) {
         send_idle(c, node);

@@ -88,6 +88,13 @@ static bool describe(char *text, size_t n, const Gpul__Frame *f)
     case GPUL__FRAME__BODY_CREDIT:
         snprintf(text, n, "credit %llu", (unsigned long long)f->credit->bytes);
         return true;
+    case GPUL__FRAME__BODY_SIGNAL:
+        snprintf(text, n, "signal %u", f->signal->signal);
+        return true;
+    case GPUL__FRAME__BODY_INPUT:
+        snprintf(text, n, "input %zu%s", f->input->data.len,
+                 f->input->is_end ? ", end" : "");
+        return true;
     default:
         return false;
     }
@@ -172,6 +179,10 @@ void trace_operator_frame(struct cluster *c, const Gpul__Frame *frame)
         cluster_note(c, "user: output of rank %u, %zu bytes from node %u",
                      frame->output->rank, frame->output->data.len,
                      frame->output->node_rank);
+        return;
+    case GPUL__FRAME__BODY_INPUT_CREDIT:
+        cluster_note(c, "user: may send %llu",
+                     (unsigned long long)frame->input_credit->bytes);
         return;
     case GPUL__FRAME__BODY_ENV_REPORT:
         cluster_note(c, "user: report of rank %u%s", frame->env_report->rank,

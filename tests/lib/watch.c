@@ -96,6 +96,7 @@ static void hear_exit(struct cluster *c, const Gpul__Exit *fate)
     }
     uint32_t code = code_of(fate);
     bool may_retry = fate->is_bind_error && !w->has_retried &&
+                     w->input_bytes <= c->input_window &&
                      w->members == c->job.node_count;
     if (code != 0 && may_retry) {
         w->has_retried = true;
@@ -248,6 +249,8 @@ void watch_before(struct cluster *c, const struct rendezvous_event *event)
             watch_decide(w, event->frame->cancel->is_timeout
                                 ? 124
                                 : 128 + event->frame->cancel->signal);
+        } else if (event->frame->body_case == GPUL__FRAME__BODY_INPUT) {
+            w->input_bytes += event->frame->input->data.len;
         }
         return;
     case RENDEZVOUS_OPERATOR_CLOSED:

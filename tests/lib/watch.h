@@ -68,6 +68,7 @@ struct watch {
     bool is_launched;
     bool is_restarting;
     bool has_retried;
+    uint64_t input_bytes; /* that the front end has sent */
     bool has_ended;    /* JobEnd was told */
     bool has_finished; /* Finish was sent */
     /* The step being taken. */

@@ -314,10 +314,38 @@ static void draw_job(struct cluster *c, bool has_faults)
     /* Ranks that run for ever need it. */
     c->job.timeout_ms =
         has_faults || chance(c, 20) ? 20000 + (uint32_t)below(c, 40000) : 0;
+    if (c->job.timeout_ms > 0 && chance(c, 30)) {
+        c->job.warning_signal = SIGUSR1;
+        c->job.warning_ms = (uint32_t)below(c, c->job.timeout_ms);
+    }
+}
+
+/* Standard input: mostly little, so that ten thousand jobs take seconds. */
+static void draw_input(struct cluster *c)
+{
+    if (c->job.mode == GPUL__JOB__MODE__ENV || chance(c, 40)) {
+        return;
+    }
+    c->job.input_target = &c->input_target;
+    c->input_target.is_all = chance(c, 50);
+    if (!c->input_target.is_all) {
+        uint32_t ranks = c->job.node_count * c->job.ranks_per_node;
+        c->input_target.rank = (uint32_t)below(c, ranks);
+    }
+    c->input_bytes = below(c, chance(c, 2) ? 5u << 20 : 50000);
+    c->ends_input = chance(c, 80);
+    for (uint32_t i = 0; i < c->job.node_count; i++) {
+        c->nodes[i].take_ms = below(c, 100);
+        c->nodes[i].never_takes = chance(c, 5);
+    }
 }
 
 static void draw_operator(struct cluster *c)
 {
+    uint32_t signals = (uint32_t)below(c, 3);
+    for (uint32_t i = 0; i < signals; i++) {
+        cluster_signal(c, below(c, 8000), SIGUSR1);
+    }
     uint32_t cancels = chance(c, 30) ? 1 + (uint32_t)below(c, 2) : 0;
     for (uint32_t i = 0; i < cancels; i++) {
         /* One draw a statement: their order is the same everywhere. */
@@ -382,6 +410,7 @@ static uint32_t run_seed(uint64_t seed, bool is_traced)
     if (has_faults && chance(&c, 50)) {
         draw_gpu_faults(&c);
     }
+    draw_input(&c);
     if (has_faults) {
         draw_strangers(&c);
         draw_operator(&c);

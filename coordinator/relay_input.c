@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Standard input passes through: bytes down, credit up. The accounts are in
+ * coordinator/input.h.
+ */
+#include <signal.h>
+
+#include "coordinator/core.h"
+
+/* Tell the front end what it may send. When nobody reads any more that is
+ * nothing; other ranks may yet read, after a retry. */
+static void grant(struct rendezvous *r)
+{
+    uint64_t bytes;
+    while ((bytes = input_grant(&r->input)) > 0) {
+        Gpul__InputCredit credit = GPUL__INPUT_CREDIT__INIT;
+        credit.bytes = bytes;
+        Gpul__Frame frame = GPUL__FRAME__INIT;
+        frame.body_case = GPUL__FRAME__BODY_INPUT_CREDIT;
+        frame.input_credit = &credit;
+        core_tell(r, &frame);
+    }
+}
+
+/* The connections of all that read; NULL without any. */
+static uint32_t *reader_conns(struct rendezvous *r, uint32_t *count)
+{
+    *count = 0;
+    if (r->input.readers.count == 0) {
+        return NULL;
+    }
+    uint32_t *conns =
+        outbox_alloc(&r->out, r->input.readers.count * sizeof(*conns));
+    for (uint32_t i = 0; conns != NULL && i < r->roster.count; i++) {
+        const struct node *node = &r->roster.nodes[i];
+        if (input_is_read_by(&r->input, i) && node_is_here(node)) {
+            conns[(*count)++] = node->conn;
+        }
+    }
+    return conns;
+}
+
+/* To every node that reads, encoded once. */
+static void pass_on(struct rendezvous *r, const Gpul__Input *input)
+{
+    uint32_t count;
+    const uint32_t *conns = reader_conns(r, &count);
+    Gpul__Input copy = *input;
+    Gpul__Frame frame = core_frame(r);
+    frame.body_case = GPUL__FRAME__BODY_INPUT;
+    frame.input = &copy;
+    if (count == 1) {
+        outbox_send(&r->out, conns[0], &frame);
+    } else if (count > 1) {
+        outbox_send_many(&r->out, conns, count, &frame);
+    }
+}
+
+/* What the ranks before these were sent, in pieces as the wire wants them. */
+static void pass_kept(struct rendezvous *r)
+{
+    const struct gpul_buf *kept = &r->input.kept;
+    Gpul__Input piece = GPUL__INPUT__INIT;
+    for (size_t at = 0; at < kept->used; at += piece.data.len) {
+        size_t left = kept->used - at;
+        piece.data.data = kept->data + at;
+        piece.data.len =
+            left < GPUL_INPUT_BYTES_MAX ? left : GPUL_INPUT_BYTES_MAX;
+        pass_on(r, &piece);
+    }
+    if (r->input.has_end) {
+        piece.data.len = 0;
+        piece.is_end = true;
+        pass_on(r, &piece);
+    }
+}
+
+void relay_input_begin(struct rendezvous *r)
+{
+    if (!r->input.is_wanted) {
+        return;
+    }
+    input_begin(&r->input);
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        const struct node *node = &r->roster.nodes[i];
+        if (r->input.is_all || node_has_rank(node, r->input.rank)) {
+            input_add(&r->input, i);
+        }
+    }
+    pass_kept(r);
+    grant(r);
+}
+
+void relay_input(struct rendezvous *r, const Gpul__Input *input)
+{
+    if (r->phase >= PHASE_DONE) {
+        return;
+    }
+    int rc = input_take(&r->input, input);
+    if (rc == GPUL_ELIMIT && r->phase < PHASE_DRAINING) {
+        outcome_decide(&r->outcome, OUTCOME_INTERNAL, "internal", NULL,
+                       "the front end sent more standard input than the ranks "
+                       "had room for");
+        ending_begin(r, SIGTERM);
+    } else if (rc == 0 &&
+               (r->phase == PHASE_RUNNING || r->phase == PHASE_DRAINING)) {
+        pass_on(r, input);
+    }
+}
+
+void relay_input_credit(struct rendezvous *r, struct node *node,
+                        const Gpul__InputCredit *credit)
+{
+    uint32_t index = roster_index(&r->roster, node);
+    if (!input_is_read_by(&r->input, index)) {
+        return;
+    }
+    if (!input_credit(&r->input, index, credit)) {
+        peers_lose(r, node, "it took more standard input than it was sent");
+        return;
+    }
+    grant(r);
+}
+
+void relay_input_left(struct rendezvous *r, const struct node *node)
+{
+    uint32_t index = roster_index(&r->roster, node);
+    if (input_is_read_by(&r->input, index)) {
+        input_drop(&r->input, index);
+        grant(r);
+    }
+}
+
+bool relay_input_is_open(const struct rendezvous *r, const struct node *node)
+{
+    return input_is_read_by(&r->input, roster_index(&r->roster, node));
+}
