@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The children of this process. A program that has become their subreaper
- * finds here whatever the processes below it leave behind. Edge.
+ * finds here whatever the processes below it leave behind. Nothing here
+ * allocates. Edge.
  */
 #ifndef GPUL_COMMON_CHILDREN_H
 #define GPUL_COMMON_CHILDREN_H

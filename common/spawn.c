@@ -5,8 +5,9 @@
  * and the reason of a failure needs no pipe. Unlike vfork() it has a stack
  * of its own, and sanitizers leave it alone.
  *
- * Happy path: signals blocked, clone, (child) group, death signal,
- * descriptors, dispositions, mask, directory, execve, (parent) signals back.
+ * Happy path: signals blocked, clone, (child) group, death signal, cgroup,
+ * processors, memory, limits, descriptors, directory, dispositions, mask,
+ * execve, (parent) signals back.
  * Failures: clone itself (no child), or a step of the child, which leaves
  * the step and its errno in the shared plan and ends; it is reaped here.
  */
@@ -47,7 +48,19 @@ int __clone(int (*run)(void *), void *stack, int flags, void *arg, ...);
 #endif
 #endif
 
-enum step { STEP_NONE, STEP_PARENT, STEP_FDS, STEP_DIRECTORY, STEP_EXEC };
+enum step {
+    STEP_NONE,
+    STEP_PARENT,
+    STEP_CGROUP,
+    STEP_CPUS,
+    STEP_NODES,
+    STEP_FDS,
+    STEP_DIRECTORY,
+    STEP_EXEC,
+};
+
+/* set_mempolicy(2); <numaif.h> belongs to libnuma. */
+enum { POLICY_BIND = 2, WORD_BITS = 64 };
 
 struct plan {
     const struct gpul_spawn *spec;
@@ -119,6 +132,43 @@ IN_CHILD static void leave_terminal(void)
     }
 }
 
+/* Each soft limit up to its hard one. Refused (EPERM) only where the hard
+ * limit of files is above what the kernel now allows (fs.nr_open). */
+IN_CHILD static void raise_limits(void)
+{
+    static const int which[] = {RLIMIT_NOFILE, RLIMIT_MEMLOCK};
+    for (size_t i = 0; i < sizeof(which) / sizeof(which[0]); i++) {
+        struct rlimit64 limit;
+        if (syscall(SYS_prlimit64, 0, which[i], NULL, &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            syscall(SYS_prlimit64, 0, which[i], &limit, NULL);
+        }
+    }
+}
+
+/* Straight to the kernel, which takes masks of any length. */
+IN_CHILD static enum step bind_to_place(const struct gpul_spawn *spec)
+{
+    if (spec->cgroup_procs != 0 && write(spec->cgroup_procs, "0", 1) != 1) {
+        return STEP_CGROUP;
+    }
+    if (spec->cpus != NULL &&
+        syscall(SYS_sched_setaffinity, 0, spec->cpu_words * sizeof(uint64_t),
+                spec->cpus) != 0) {
+        return STEP_CPUS;
+    }
+    /* The kernel looks at one bit less than it is told. */
+    if (spec->nodes != NULL &&
+        syscall(SYS_set_mempolicy, POLICY_BIND, spec->nodes,
+                spec->node_words * WORD_BITS + 1) != 0) {
+        return STEP_NODES;
+    }
+    if (spec->raises_limits) {
+        raise_limits();
+    }
+    return STEP_NONE;
+}
+
 /* Returns the step that failed; does not return from a successful exec. */
 IN_CHILD static enum step become(struct plan *p)
 {
@@ -130,6 +180,10 @@ IN_CHILD static enum step become(struct plan *p)
             errno = ESRCH;
             return STEP_PARENT;
         }
+    }
+    enum step failed = bind_to_place(spec);
+    if (failed != STEP_NONE) {
+        return failed;
     }
     if (!arrange_fds(p)) {
         return STEP_FDS;
@@ -266,6 +320,16 @@ static int explain(const struct plan *p, struct gpul_error *err)
     case STEP_FDS:
         return gpul_fail_errno(err, p->failed_errno,
                                "cannot pass descriptors to %s", spec->path);
+    case STEP_CGROUP:
+        return gpul_fail_errno(err, p->failed_errno,
+                               "cannot put %s into its cgroup", spec->path);
+    case STEP_CPUS:
+        return gpul_fail_errno(err, p->failed_errno,
+                               "cannot bind %s to its processors", spec->path);
+    case STEP_NODES:
+        return gpul_fail_errno(err, p->failed_errno,
+                               "cannot bind the memory of %s to its NUMA node",
+                               spec->path);
     case STEP_PARENT:
     case STEP_NONE:
         break;

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "common/error.h"
@@ -26,6 +27,16 @@ struct gpul_spawn {
     const struct gpul_spawn_fd *fds; /* all others are closed in the child */
     size_t fd_count;
     int parent_death_signal; /* sent when the calling thread ends; 0: none */
+    int cgroup_procs;        /* open cgroup.procs of the group that the child
+                                enters; 0: it stays in the parent's */
+    const uint64_t *cpus;    /* mask of the processors it may run on; NULL: the
+                                parent's */
+    size_t cpu_words;
+    const uint64_t *nodes; /* mask of the NUMA nodes that all its memory comes
+                              from (MPOL_BIND); NULL: the parent's policy */
+    size_t node_words;
+    bool raises_limits; /* of open files and locked memory, soft to hard; what
+                           cannot be raised stays as it is */
 };
 
 /* The child leads a new process group, has no controlling terminal, default
