@@ -41,32 +41,75 @@ double gpul_algbw_gbps(uint64_t bytes, uint64_t ns);
 bool gpul_busbw_factor(double *factor, enum gpul_collective collective,
                        uint32_t ranks);
 
+/* What a byte goes through between two devices, or between device and host.
+ * The numbers are those of Link in proto/gpulaunch.proto. */
+enum gpul_link {
+    GPUL_LINK_NONE = 0, /* not known */
+    GPUL_NVLINK = 1,
+    GPUL_PCIE = 2,
+    GPUL_RDMA = 3, /* InfiniBand, RoCE and their like */
+    GPUL_TCP = 4,
+};
+
+/* "NVLink"; "unknown link" for a foreign number. */
+const char *gpul_link_name(enum gpul_link link);
+
+/* One lane's worth of a PCI Express generation times the lanes, one way and
+ * after the line's own coding; 0 for a generation that is not known. Source:
+ * PCI Express Base Specification, 8b/10b up to 2, 128b/130b up to 5, flits of
+ * 242 bytes in 256 for 6. */
+double gpul_pcie_gbps(uint64_t generation, uint64_t lanes);
+
+/* How an all-reduce crosses the network. */
+enum gpul_algorithm {
+    GPUL_HIERARCHICAL = 0, /* within the nodes first: NVLS, trees */
+    GPUL_FLAT_RING = 1,
+    GPUL_IN_NETWORK = 2, /* the switches add up: SHARP */
+};
+
+/* Rates of one node, one way, in 1e9 bytes a second; 0: unknown. */
+struct gpul_links {
+    double link_gbps; /* of one device to the others of its node */
+    double host_gbps; /* of one device to the host */
+    double nics_gbps; /* of all network cards together */
+    enum gpul_link link_kind;
+    enum gpul_link nics_kind;
+    uint32_t nics;                 /* network cards; 0: unknown */
+    enum gpul_algorithm algorithm; /* of all-reduce */
+};
+
 /* What connects the devices of a job whose nodes are all alike. */
 struct gpul_fabric {
     uint32_t ranks;
     uint32_t nodes;
-    double link_gbps; /* one device's links within its node; 0: unknown */
-    double nics_gbps; /* all network cards of one node; 0: unknown */
+    struct gpul_links links;
 };
 
-/* The most that busbw of all-reduce, all-gather and reduce-scatter can be, 0
- * if unknown. Between nodes the cards of a node carry, for S bytes of an
- * all-reduce,
+/* The most that busbw can be, 0 if unknown, and what sets that bound. Between
+ * nodes the cards of a node carry, for S bytes of an all-reduce,
  *
  *     flat ring        2 (n-1)/n S   so  busbw <= nics
  *     hierarchical     2 (k-1)/k S   so  busbw <= nics * k (n-1) / ((k-1) n)
  *     in the network   S             so  busbw <= nics * 2 (n-1) / n
  *
- * and within a node the links cap each of them. Hierarchical is NVLS within
- * and a tree between nodes; in the network is SHARP (all-reduce only). */
-double gpul_ceiling_ring_gbps(const struct gpul_fabric *fabric);
-double gpul_ceiling_hierarchical_gbps(const struct gpul_fabric *fabric);
-double gpul_ceiling_in_network_gbps(const struct gpul_fabric *fabric);
+ * all-gather, reduce-scatter and broadcast are rings or chains through all
+ * ranks; in an all-to-all each of a node's g ranks sends a share of S to each
+ * of the n - g ranks elsewhere, so busbw <= nics * (n-1) / (g (n-g)). Within
+ * a node the links cap each of them. Copies between device and host go over
+ * PCIe. Of send/recv and of copies on the device nothing is said: what two
+ * ranks alone can get depends on which links and cards lie between them, and
+ * how fast a device's memory is no library tells.
+ *
+ * Hierarchical is the default because it is the most that NCCL may reach
+ * without help of the network. */
+double gpul_ceiling_gbps(enum gpul_link *kind, enum gpul_collective collective,
+                         const struct gpul_fabric *fabric);
 
-/* What one network card carries under a hierarchical all-reduce of this
- * busbw, when every rank has a card: busbw * (k-1)/(n-1). On few nodes it is
- * well below busbw, which therefore looks better than the network is. 0 on
- * one node. */
-double gpul_wire_gbps(double busbw_gbps, uint32_t ranks, uint32_t nodes);
+/* What one network card carries at this busbw, 0 if unknown and on one node.
+ * For a hierarchical all-reduce, when every rank has a card, that is
+ * busbw * (k-1)/(n-1): on few nodes well below busbw, which therefore looks
+ * better than the network is. */
+double gpul_wire_gbps(double busbw_gbps, enum gpul_collective collective,
+                      const struct gpul_fabric *fabric);
 
 #endif

@@ -8,7 +8,13 @@
 
 int facts_init(struct facts *f, uint32_t node_count)
 {
-    *f = (struct facts){.node_count = node_count, .link_gbps = UINT32_MAX};
+    *f = (struct facts){
+        .node_count = node_count,
+        .rates = {.link_gbps = UINT32_MAX,
+                  .host_gbps = UINT32_MAX,
+                  .nics_gbps = UINT32_MAX,
+                  .nics = UINT32_MAX},
+    };
     f->first_ranks = calloc(node_count + 1, sizeof(*f->first_ranks));
     f->uuids = calloc(node_count, sizeof(*f->uuids));
     return f->first_ranks != NULL && f->uuids != NULL ? 0 : GPUL_ENOMEM;
@@ -25,7 +31,16 @@ void facts_release(struct facts *f)
     tally_release(&f->versions);
     tally_release(&f->builds);
     tally_release(&f->drivers);
+    tally_release(&f->kernels);
     tally_release(&f->counts);
+    tally_release(&f->buses);
+    tally_release(&f->models);
+    tally_release(&f->memories);
+    tally_release(&f->eccs);
+    tally_release(&f->migs);
+    tally_release(&f->links);
+    tally_release(&f->networks);
+    tally_release(&f->refused);
     tally_release(&f->libraries);
     tally_release(&f->settings);
     tally_release(&f->findings);
@@ -111,8 +126,16 @@ static void describe_node(struct text *line, const Gpul__ProbeFacts *m)
     append_library(line, "NCCL", m->nccl);
     append_library(line, "driver for CUDA", m->cuda);
     append_library(line, "NVML", m->nvml);
+    if (m->driver_version[0] != 0) {
+        text_append(line, ", kernel driver %s", m->driver_version);
+    }
     if (m->n_devices > 0) {
         text_append(line, "; %zu x %s", m->n_devices, common_model(m));
+    }
+    if (m->n_nics > 0) {
+        struct text cards;
+        facts_describe_cards(&cards, m);
+        text_append(line, "; network: %s", cards.bytes);
     }
 }
 
@@ -130,20 +153,25 @@ static const char *or_unknown(const char *text)
     return text[0] != 0 ? text : "unknown";
 }
 
+/* Versions are compared as NCCL does: the CUDA that one was built for does
+ * not count. */
 static bool add_libraries(struct facts *f, uint32_t node,
                           const Gpul__ProbeFacts *m)
 {
     struct text text;
-    text_format(&text, "%s", or_unknown(m->nccl->version));
+    const char *version = or_unknown(m->nccl->version);
+    text_format(&text, "%.*s", (int)strcspn(version, "+"), version);
     bool is_added =
         tally_add(&f->versions, node, f->node_count, text.bytes) != NULL;
-    text_append(&text, " build %s", or_unknown(m->nccl->build_id));
+    text_format(&text, "%s build %s", version, or_unknown(m->nccl->build_id));
     is_added &= tally_add(&f->builds, node, f->node_count, text.bytes) != NULL;
     is_added &= tally_add(&f->drivers, node, f->node_count,
                           or_unknown(m->cuda->version)) != NULL;
+    is_added &= tally_add(&f->kernels, node, f->node_count,
+                          or_unknown(m->driver_version)) != NULL;
     text_format(&text, "%zu", m->n_devices);
     is_added &= tally_add(&f->counts, node, f->node_count, text.bytes) != NULL;
-    return is_added;
+    return is_added && facts_add_cards(f, node, m);
 }
 
 static bool add_findings(struct facts *f, uint32_t node,
@@ -156,11 +184,78 @@ static bool add_findings(struct facts *f, uint32_t node,
             return false;
         }
         if (answer->times == 1) {
-            snprintf(f->finding_uuids[answer - f->findings.answers],
-                     sizeof(f->finding_uuids[0]), "%s", device->uuid);
+            bool has_bus = device->bus_id[0] != 0;
+            snprintf(f->finding_devices[answer - f->findings.answers],
+                     FACTS_DEVICE_BYTES, "%s%s%s%s", device->uuid,
+                     has_bus ? " (bus id " : "", device->bus_id,
+                     has_bus ? ")" : "");
         }
     }
     return true;
+}
+
+static const char *switch_name(Gpul__Device__Switch value)
+{
+    static const char *const names[] = {
+        [GPUL__DEVICE__SWITCH__UNKNOWN] = "unknown",
+        [GPUL__DEVICE__SWITCH__OFF] = "off",
+        [GPUL__DEVICE__SWITCH__ON] = "on",
+    };
+    return names[value];
+}
+
+/* What should be the same for every device of the job. */
+static bool add_traits(struct facts *f, uint32_t node, const Gpul__Device *d)
+{
+    struct text memory;
+    struct text link;
+    enum gpul_link kind = (enum gpul_link)d->link_kind;
+    text_format(&memory, "unknown");
+    if (d->memory_bytes > 0) {
+        text_format(&memory, "%.1f GiB", (double)d->memory_bytes / (1 << 30));
+    }
+    text_format(&link, "unknown");
+    if (d->link_gbps > 0) {
+        text_format(&link, "%s of %.1f GB/s", gpul_link_name(kind),
+                    d->link_gbps);
+    }
+    const struct {
+        struct tally *tally;
+        const char *answer;
+    } traits[] = {
+        {&f->models, or_unknown(d->model)},
+        {&f->memories, memory.bytes},
+        {&f->eccs, switch_name(d->ecc)},
+        {&f->migs, switch_name(d->mig)},
+        {&f->links, link.bytes},
+    };
+    bool is_added = true;
+    for (size_t i = 0; i < sizeof(traits) / sizeof(traits[0]); i++) {
+        is_added &= tally_add(traits[i].tally, node, f->node_count,
+                              traits[i].answer) != NULL;
+    }
+    return is_added;
+}
+
+static void note_rates(struct facts *f, const Gpul__Device *d)
+{
+    if (d->link_gbps < f->rates.link_gbps) {
+        f->rates.link_gbps = d->link_gbps;
+        f->rates.link_kind = (enum gpul_link)d->link_kind;
+    }
+    if (d->pcie_gbps < f->rates.host_gbps) {
+        f->rates.host_gbps = d->pcie_gbps;
+    }
+}
+
+static bool add_buses(struct facts *f, uint32_t node, const Gpul__ProbeFacts *m)
+{
+    struct text buses;
+    text_format(&buses, "%s", "");
+    for (size_t i = 0; i < m->n_devices; i++) {
+        text_append(&buses, " %s", m->devices[i]->bus_id);
+    }
+    return tally_add(&f->buses, node, f->node_count, buses.bytes) != NULL;
 }
 
 static bool keep_uuids(struct facts *f, uint32_t node,
@@ -187,16 +282,16 @@ static bool add_devices(struct facts *f, uint32_t node,
                         const Gpul__ProbeFacts *m)
 {
     for (size_t i = 0; i < m->n_devices; i++) {
-        if (!add_findings(f, node, m->devices[i])) {
+        if (!add_findings(f, node, m->devices[i]) ||
+            !add_traits(f, node, m->devices[i])) {
             return false;
         }
-        if (m->devices[i]->link_gbps < f->link_gbps) {
-            f->link_gbps = m->devices[i]->link_gbps;
-        }
+        note_rates(f, m->devices[i]);
     }
     /* Counts for now; numbers once all are known. */
     f->first_ranks[node + 1] = (uint32_t)m->n_devices;
-    return m->n_devices == 0 || keep_uuids(f, node, m);
+    return m->n_devices == 0 ||
+           (add_buses(f, node, m) && keep_uuids(f, node, m));
 }
 
 int facts_add(struct facts *f, uint32_t node_rank, const Gpul__ProbeFacts *m)
@@ -218,6 +313,10 @@ int facts_add(struct facts *f, uint32_t node_rank, const Gpul__ProbeFacts *m)
     if (is_added && text.bytes[0] != 0) {
         is_added = tally_add(&f->libraries, node_rank, f->node_count,
                              text.bytes) != NULL;
+    }
+    if (is_added && m->refused_device[0] != 0) {
+        is_added = tally_add(&f->refused, node_rank, f->node_count,
+                             m->refused_device) != NULL;
     }
     join_settings(&text, m);
     is_added = is_added && tally_add(&f->settings, node_rank, f->node_count,

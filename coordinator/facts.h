@@ -13,29 +13,46 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/bandwidth.h"
 #include "coordinator/roster.h"
 #include "coordinator/tally.h"
 #include "proto/message.h"
 
+/* UUID and bus id. */
+enum {
+    FACTS_DEVICE_BYTES = GPUL_DEVICE_UUID_BYTES_MAX + GPUL_TOKEN_BYTES_MAX + 16,
+};
+
 struct facts {
     uint32_t node_count;
-    struct tally unusable;  /* why no communicator can be made there */
-    struct tally versions;  /* of NCCL */
-    struct tally builds;    /* the same, with the build id */
-    struct tally drivers;   /* versions of CUDA that they support */
-    struct tally counts;    /* of devices */
+    struct tally unusable; /* why no communicator can be made there */
+    struct tally versions; /* of NCCL */
+    struct tally builds;   /* the same, with the build id */
+    struct tally drivers;  /* versions of CUDA that they support */
+    struct tally kernels;  /* versions of the kernel's driver */
+    struct tally counts;   /* of devices */
+    struct tally buses;    /* bus ids of all devices of a node */
+    struct tally models;   /* of each device, and so on */
+    struct tally memories;
+    struct tally eccs;
+    struct tally migs;
+    struct tally links;
+    struct tally networks;  /* network cards of a node */
+    struct tally refused;   /* entries of CUDA_VISIBLE_DEVICES */
     struct tally libraries; /* all of it, as one line for the user */
     struct tally settings;  /* NCCL's variables, set by the user */
     struct tally findings;  /* what is wrong with a device */
     /* The device with which each of `findings` came first. */
-    char finding_uuids[TALLY_ANSWERS_MAX + 1][GPUL_DEVICE_UUID_BYTES_MAX + 1];
+    char finding_devices[TALLY_ANSWERS_MAX + 1][FACTS_DEVICE_BYTES];
 
-    uint32_t *first_ranks; /* node_count + 1 */
-    char **uuids;          /* by node: its UUIDs, one string behind another */
-    double link_gbps;      /* of the worst device; 0: not known of all */
-    bool has_one_id;       /* some node cannot use several unique IDs */
-    bool has_no_split;     /* some node cannot split a communicator */
-    bool is_simulated;     /* some library is a double */
+    uint32_t *first_ranks;   /* node_count + 1 */
+    char **uuids;            /* by node: its UUIDs, one string behind another */
+    struct gpul_links rates; /* the least of any node or device */
+    uint32_t ring_count;     /* nodes where NCCL is told to use rings */
+    uint32_t collnet_count;  /* ... or the network to add up */
+    bool has_one_id;         /* some node cannot use several unique IDs */
+    bool has_no_split;       /* some node cannot split a communicator */
+    bool is_simulated;       /* some library is a double */
 };
 
 /* Returns 0 or GPUL_ENOMEM; `f` can be released either way. */
@@ -76,6 +93,15 @@ uint32_t facts_ranks_per_node(const struct facts *f);
 /* The node of a self-test rank, and the UUID of its device ("": unknown). */
 uint32_t facts_node(const struct facts *f, uint32_t rank);
 const char *facts_uuid(const struct facts *f, uint32_t rank);
+
+/* The network cards of one report, for people: "8 x RDMA 400 Gbit/s", "none".
+ * Then those of a node into the comparison; false without memory. */
+void facts_describe_cards(struct text *out, const Gpul__ProbeFacts *report);
+bool facts_add_cards(struct facts *f, uint32_t node_rank,
+                     const Gpul__ProbeFacts *report);
+
+/* All reports are in: what is not known of all is not known. */
+void facts_settle_rates(struct facts *f, const struct roster *r);
 
 /* Differences and findings that end nothing, one sentence at a time: `at` is
  * 0 at first. Returns false after the last. */

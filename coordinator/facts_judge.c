@@ -137,6 +137,7 @@ int facts_judge(struct facts *f, struct facts_judgement *out,
 {
     *out = (struct facts_judgement){.verdict = FACTS_GOOD};
     number_ranks(f);
+    facts_settle_rates(f, r);
     judge_usable(f, out, r);
     if (out->verdict == FACTS_GOOD) {
         judge_number(f, out);
@@ -145,85 +146,4 @@ int facts_judge(struct facts *f, struct facts_judgement *out,
         judge_versions(f, out, r);
     }
     return out->verdict == FACTS_GOOD ? judge_devices(f, out, r) : 0;
-}
-
-/* ---- for the user ---- */
-
-static bool describe_difference(struct tally *t, struct text *out,
-                                const char *what, const struct roster *r)
-{
-    struct text groups;
-    if (t->count < 2) {
-        return false;
-    }
-    tally_sort(t);
-    tally_describe(&groups, t, r);
-    text_format(out, "%s: %s", what, groups.bytes);
-    return true;
-}
-
-static void describe_finding(const struct facts *f, struct text *out,
-                             size_t index, const struct roster *r)
-{
-    struct text names;
-    const struct tally_answer *answer = &f->findings.answers[index];
-    const char *text = answer->text != NULL ? answer->text : "further findings";
-    tally_names(&names, answer, r);
-    if (answer->times == 1) {
-        const char *uuid = f->finding_uuids[index];
-        text_format(out, "%s%s of node %s: %s",
-                    uuid[0] != 0 ? "device " : "a device", uuid, names.bytes,
-                    text);
-    } else {
-        text_format(out, "%u devices of %s: %s", answer->times, names.bytes,
-                    text);
-    }
-}
-
-bool facts_next_notice(struct facts *f, struct text *out, size_t *at,
-                       const struct roster *r)
-{
-    const struct {
-        struct tally *tally;
-        const char *what;
-    } differences[] = {
-        {&f->counts, "GPU-202 the numbers of devices differ"},
-        {&f->builds, "VER-301 the builds of NCCL differ"},
-        {&f->drivers, "the drivers are for different versions of CUDA"},
-        {&f->settings, "ENV-130 the settings of NCCL differ"},
-    };
-    const size_t n = sizeof(differences) / sizeof(differences[0]);
-    for (; *at < n; ++*at) {
-        if (describe_difference(differences[*at].tally, out,
-                                differences[*at].what, r)) {
-            ++*at;
-            return true;
-        }
-    }
-    if (*at - n < f->findings.count) {
-        describe_finding(f, out, *at - n, r);
-        ++*at;
-        return true;
-    }
-    return false;
-}
-
-bool facts_next_line(const struct facts *f, struct text *out, bool *is_setting,
-                     size_t *at, const struct roster *r)
-{
-    struct text names;
-    while (*at < f->libraries.count + f->settings.count) {
-        *is_setting = *at >= f->libraries.count;
-        const struct tally_answer *answer =
-            *is_setting ? &f->settings.answers[*at - f->libraries.count]
-                        : &f->libraries.answers[*at];
-        ++*at;
-        const char *text = answer->text != NULL ? answer->text : "others";
-        if (!*is_setting || strcmp(text, "none") != 0) {
-            tally_names(&names, answer, r);
-            text_format(out, "%s: %s", names.bytes, text);
-            return true;
-        }
-    }
-    return false;
 }

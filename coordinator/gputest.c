@@ -248,7 +248,7 @@ static void finish(struct rendezvous *r)
         .ranks = r->probes.count,
         .nodes = r->roster.count,
         .has_devices = true,
-        .link_gbps = r->facts.link_gbps,
+        .links = r->facts.rates,
         .node_ranks = facts_ranks_per_node(&r->facts),
     };
     selftest_pass(r, &world);

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/bandwidth.h"
 #include "common/units.h"
 
 void verdict_init(struct verdict *v)
@@ -197,39 +196,22 @@ enum verdict_kind verdict_add(struct verdict *v, struct text *why,
     return VERDICT_GOOD;
 }
 
-/* common/bandwidth.h says for which collectives it is known. */
-static double ceiling_gbps(Gpul__Collective collective,
-                           const struct verdict_world *w)
-{
-    struct gpul_fabric fabric = {
-        .ranks = w->ranks, .nodes = w->nodes, .link_gbps = w->link_gbps};
-    switch (collective) {
-    case GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE:
-    case GPUL__COLLECTIVE__COLLECTIVE_ALL_GATHER:
-    case GPUL__COLLECTIVE__COLLECTIVE_REDUCE_SCATTER:
-        return gpul_ceiling_ring_gbps(&fabric);
-    default:
-        return 0;
-    }
-}
-
 static void finish_row(Gpul__SelfTestRow *row, const struct verdict_world *w)
 {
+    enum gpul_collective collective = (enum gpul_collective)row->collective;
+    const struct gpul_fabric fabric = {w->ranks, w->nodes, w->links};
+    enum gpul_link kind;
     double factor;
     row->ranks = w->ranks;
     row->algbw_gbps = gpul_algbw_gbps(row->bytes, row->median_ns);
     if (w->ranks == 0) {
         return; /* no busbw without their number */
     }
-    gpul_busbw_factor(&factor, (enum gpul_collective)row->collective, w->ranks);
+    gpul_busbw_factor(&factor, collective, w->ranks);
     row->busbw_gbps = row->algbw_gbps * factor;
-    if (!w->has_devices) {
-        return;
-    }
-    row->ceiling_gbps = ceiling_gbps(row->collective, w);
-    if (row->collective == GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE) {
-        row->wire_gbps = gpul_wire_gbps(row->busbw_gbps, w->ranks, w->nodes);
-    }
+    row->ceiling_gbps = gpul_ceiling_gbps(&kind, collective, &fabric);
+    row->ceiling_kind = (Gpul__Link)kind;
+    row->wire_gbps = gpul_wire_gbps(row->busbw_gbps, collective, &fabric);
 }
 
 void verdict_finish(struct verdict *v, const struct verdict_world *world)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/bandwidth.h"
 #include "coordinator/text.h"
 #include "proto/limits.h"
 #include "proto/message.h"
@@ -45,7 +46,7 @@ struct verdict_world {
     uint32_t nodes;
     uint32_t node_ranks; /* of each node; 0: not the same everywhere */
     bool has_devices;
-    double link_gbps; /* of one device within its node; 0: unknown */
+    struct gpul_links links;
 };
 
 void verdict_init(struct verdict *v);

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/grade.h"
 
-enum {
-    GOOD_PERCENT = 80,
-    LOW_PERCENT = 70,
-    LATENCY_SHARES = 10,
+enum { LATENCY_SHARES = 10 };
+
+struct bounds {
+    double good_percent;
+    double slow_percent;
 };
+
+static struct bounds bounds_of(Gpul__Link kind)
+{
+    switch (kind) {
+    case GPUL__LINK__LINK_RDMA:
+    case GPUL__LINK__LINK_PCIE:
+        return (struct bounds){80, 65};
+    case GPUL__LINK__LINK_TCP:
+        return (struct bounds){50, 25};
+    default:
+        return (struct bounds){80, 70};
+    }
+}
 
 static bool is_copy(const Gpul__SelfTestRow *row)
 {
@@ -38,23 +52,27 @@ bool grade_percent(double *percent, const struct grade_scale *scale,
 enum grade grade_row(const struct grade_scale *scale,
                      const Gpul__SelfTestRow *row)
 {
+    struct bounds bounds = bounds_of(row->ceiling_kind);
     double percent = 0;
-    if (!grade_percent(&percent, scale, row))
+    if (scale->is_simulated)
         return GRADE_NONE;
-    if (percent >= GOOD_PERCENT)
+    if (!grade_percent(&percent, scale, row))
+        return GRADE_UNKNOWN;
+    if (percent >= bounds.good_percent)
         return GRADE_GOOD;
-    if (row->median_ns / LATENCY_SHARES < scale->latency_ns[row->scope])
+    /* A copy has no peer to wait for, and is never small. */
+    if (!is_copy(row) &&
+        row->median_ns / LATENCY_SHARES < scale->latency_ns[row->scope])
         return GRADE_SMALL;
-    return percent >= LOW_PERCENT ? GRADE_LOW : GRADE_SLOW;
+    return percent >= bounds.slow_percent ? GRADE_LOW : GRADE_SLOW;
 }
 
 const char *grade_name(enum grade grade)
 {
     static const char *const names[] = {
-        [GRADE_SMALL] = "small",
-        [GRADE_GOOD] = "good",
-        [GRADE_LOW] = "low",
-        [GRADE_SLOW] = "slow",
+        [GRADE_SMALL] = "small",     [GRADE_GOOD] = "good",
+        [GRADE_LOW] = "low",         [GRADE_SLOW] = "slow",
+        [GRADE_UNKNOWN] = "unknown",
     };
     return names[grade];
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What to think of a measured bandwidth: a share of what the links between
- * the devices can carry. Pure.
+ * What to think of a measured bandwidth: a share of what can be carried at
+ * most. Pure.
  *
- * Links within a node should give 80 % of their rate to a large message, and
- * below 70 % something is wrong (published results of healthy 8-GPU nodes
- * lie between 82 and 107 %). A small message says nothing of the links: what
- * it costs whatever its size must be a tenth of its time at most, or the
- * best that could be measured is below 90 %.
+ *     limited by   good from   slow below   as published
+ *     NVLink       80 %        70 %         8-GPU nodes: 82 to 107 %
+ *     RDMA         80 %        65 %         4 nodes of 8 GPUs: 74 %
+ *     PCIe         80 %        65 %         copies of 32 MiB: 67 to 87 %
+ *     TCP          50 %        25 %         33 to 60 %
+ *
+ * "low" is in between. A small message says nothing of the links: what it
+ * costs whatever its size must be a tenth of its time at most, or the best
+ * that could be measured is below 90 %.
  */
 #ifndef LAUNCHER_GRADE_H
 #define LAUNCHER_GRADE_H
@@ -19,11 +23,12 @@
 #include "gpulaunch.pb-c.h"
 
 enum grade {
-    GRADE_NONE = 0,  /* "-": no ceiling is known */
+    GRADE_NONE = 0,  /* "-": a double measured; no ceiling counts */
     GRADE_SMALL = 1, /* the message is too small to tell */
     GRADE_GOOD = 2,
     GRADE_LOW = 3,
     GRADE_SLOW = 4,
+    GRADE_UNKNOWN = 5, /* no ceiling is known, or no busbw: no pass either */
 };
 
 struct grade_scale {

@@ -79,6 +79,9 @@ static void put_grade(json_t *o, const Gpul__SelfTestRow *row,
     bool has_ceiling = grade_percent(&percent, scale, row);
     json_object_set_new(o, "ceiling_bytes_per_second",
                         known_rate(has_ceiling ? row->ceiling_gbps : 0));
+    json_put_text(
+        o, "ceiling_kind",
+        has_ceiling ? gpul_link_name((enum gpul_link)row->ceiling_kind) : NULL);
     json_object_set_new(o, "ceiling_percent",
                         has_ceiling ? json_real(percent) : json_null());
     json_put_text(o, "verdict", grade_name(grade_row(scale, row)));

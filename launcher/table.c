@@ -140,6 +140,12 @@ static void wrong_cell(char *text, const struct table *t,
     snprintf(text, CELL_BYTES, "%" PRIu64, row->wrong_elements);
 }
 
+/* No ceiling counts with a double; else none is known. */
+static void put_none(char *text, const struct table *t)
+{
+    put_word(text, t->scale.is_simulated ? "-" : "n/a");
+}
+
 static void ceiling_cell(char *text, const struct table *t,
                          const Gpul__SelfTestRow *row)
 {
@@ -147,7 +153,7 @@ static void ceiling_cell(char *text, const struct table *t,
     if (grade_percent(&percent, &t->scale, row))
         bandwidth(text, row->ceiling_gbps);
     else
-        put_word(text, "-");
+        put_none(text, t);
 }
 
 static void percent_cell(char *text, const struct table *t,
@@ -157,7 +163,7 @@ static void percent_cell(char *text, const struct table *t,
     if (grade_percent(&percent, &t->scale, row))
         snprintf(text, CELL_BYTES, "%.0f%%", percent);
     else
-        put_word(text, "-");
+        put_none(text, t);
 }
 
 static void grade_cell(char *text, const struct table *t,
@@ -267,7 +273,7 @@ static int compare_rows(const void *left, const void *right)
 
 static enum layout choose_layout(const Gpul__Event *event, size_t width)
 {
-    bool is_judged = false;
+    bool is_judged = strcmp(event->backend, "nccl") == 0;
     for (size_t i = 0; i < event->n_rows; i++)
         is_judged |=
             event->rows[i]->ceiling_gbps > 0 || event->rows[i]->wire_gbps > 0;
@@ -312,6 +318,21 @@ static void append_world(struct gpul_buf *out, const Gpul__Event *event,
                      gpul_plural(node_count));
 }
 
+/* One connection and one thread a peer seldom fill a fast card. */
+static void append_hint(struct gpul_buf *out, const struct table *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        enum grade grade = grade_row(&t->scale, t->rows[i]);
+        if (t->rows[i]->ceiling_kind == GPUL__LINK__LINK_TCP &&
+            (grade == GRADE_LOW || grade == GRADE_SLOW)) {
+            gpul_buf_append_text(out,
+                                 "# over TCP more of NCCL_SOCKET_NTHREADS and "
+                                 "NCCL_NSOCKS_PERTHREAD may help\n");
+            return;
+        }
+    }
+}
+
 int table_self_test(struct gpul_buf *out, const Gpul__Event *event,
                     uint32_t node_count, size_t width)
 {
@@ -333,5 +354,6 @@ int table_self_test(struct gpul_buf *out, const Gpul__Event *event,
             append_headings(out, &t);
         append_row(out, &t, t.rows[i]);
     }
+    append_hint(out, &t);
     return out->is_failed ? GPUL_ELIMIT : 0;
 }

@@ -18,9 +18,10 @@ enum { TABLE_WIDTH_WIDE = 107, TABLE_WIDTH_FULL = 80 };
 /* Append the table of a SELF_TEST_PASSED on these nodes: each block has a
  * title, the first one the headings. Times are microseconds of the slowest
  * rank: "time" is the median over the iterations; bandwidths are 1e9 bytes/s.
- * The columns of the ceiling are left out of a narrow table where none is
- * known; else "-" stands for what is not known, "n/a" for the busbw of a rank
- * without a peer. */
+ * The columns of the ceiling are left out of a narrow table on host memory.
+ * "n/a" stands for a ceiling that is not known, with the verdict "unknown",
+ * and for the busbw of a rank without a peer; "-" for a ceiling that does not
+ * count since a double measured, and for a wire's rate that is not known. */
 int table_self_test(struct gpul_buf *out, const Gpul__Event *event,
                     uint32_t node_count, size_t width);
 

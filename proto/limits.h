@@ -99,8 +99,10 @@
 #define GPUL_BUILD_ID_BYTES_MAX 64u     /* hexadecimal digits */
 #define GPUL_FINDINGS_MAX 16u           /* of one device */
 #define GPUL_FINDING_BYTES_MAX 160u
-#define GPUL_SETTINGS_MAX 64u     /* NCCL_* variables of a node */
-#define GPUL_UNIQUE_ID_BYTES 128u /* NCCL_UNIQUE_ID_BYTES */
+#define GPUL_SETTINGS_MAX 64u       /* NCCL_* variables of a node */
+#define GPUL_NICS_MAX 64u           /* ports of network cards of a node */
+#define GPUL_NIC_NAME_BYTES_MAX 67u /* IB_DEVICE_NAME_MAX, colon and port */
+#define GPUL_UNIQUE_ID_BYTES 128u   /* NCCL_UNIQUE_ID_BYTES */
 /* NCCL_ID per 128 ranks up to here; they must fit one frame. */
 #define GPUL_UNIQUE_IDS_MAX 400u
 #define GPUL_RANKS_PER_UNIQUE_ID 128u

@@ -103,8 +103,20 @@ static const struct gpul_field_rule device_fields[] = {
     ANY64("memory_used_bytes"),
     LIST("findings", LINE, 0, GPUL_FINDINGS_MAX, 1, GPUL_FINDING_BYTES_MAX),
     NUMBER("link_gbps", 0, UINT32_MAX),
+    CHOICE("link_kind", 0),
+    NUMBER("pcie_gbps", 0, UINT32_MAX),
+    CHOICE("ecc", 0),
+    CHOICE("mig", 0),
 };
 BODY(device, NULL);
+
+static const struct gpul_field_rule nic_fields[] = {
+    STRING("name", LINE, 1, GPUL_NIC_NAME_BYTES_MAX),
+    CHOICE("kind", 1),
+    NUMBER("gbits", 0, UINT32_MAX),
+    FLAG("is_down"),
+};
+BODY(nic, NULL);
 
 static const struct gpul_field_rule probe_facts_fields[] = {
     MESSAGE("nccl", library_rule),
@@ -116,6 +128,9 @@ static const struct gpul_field_rule probe_facts_fields[] = {
     LIST("settings", LINE, 0, GPUL_SETTINGS_MAX, 1, GPUL_FINDING_BYTES_MAX),
     FLAG("has_scalable_init"),
     FLAG("has_comm_split"),
+    MESSAGES("nics", 0, GPUL_NICS_MAX, nic_rule),
+    VERSION("driver_version"),
+    STRING("refused_device", LINE, 0, GPUL_DEVICE_UUID_BYTES_MAX),
 };
 SHARED_BODY(probe_facts, NULL);
 
@@ -175,5 +190,6 @@ static const struct gpul_field_rule self_test_row_fields[] = {
     RANK("slowest_rank"),
     CHOICE("scope", 0),
     NUMBER("ranks", 0, GPUL_RANKS_MAX),
+    CHOICE("ceiling_kind", 0),
 };
 SHARED_BODY(self_test_row, NULL);

@@ -245,15 +245,35 @@ size_t gpu_device_findings(char out[GPU_FINDINGS_MAX][GPU_FINDING_BYTES],
     return f.count;
 }
 
-double gpu_device_link_gbps(const struct gpu_device *d)
+double gpu_device_pcie_gbps(const struct gpu_device *d)
+{
+    uint64_t generation;
+    uint64_t lanes;
+    gpu_device_get(d, GPU_PCIE_GENERATION_MAX, &generation);
+    gpu_device_get(d, GPU_PCIE_WIDTH, &lanes);
+    return gpul_pcie_gbps(generation, lanes);
+}
+
+double gpu_device_link_gbps(const struct gpu_device *d, enum gpul_link *kind)
 {
     /* By NVML's number: 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0. */
     static const double one_link[] = {0, 20, 25, 25, 25, 25, 25, 50};
     uint64_t version;
     uint64_t links;
+    double gbps = 0;
+    if (d->is_slice || !gpu_device_get(d, GPU_LINKS_UP, &links)) {
+        *kind = GPUL_LINK_NONE;
+        return 0;
+    }
+    if (links == 0) {
+        gbps = gpu_device_pcie_gbps(d);
+        *kind = gbps > 0 ? GPUL_PCIE : GPUL_LINK_NONE;
+        return gbps;
+    }
     gpu_device_get(d, GPU_LINK_VERSION, &version);
-    gpu_device_get(d, GPU_LINKS_UP, &links);
-    return version < sizeof(one_link) / sizeof(one_link[0])
-               ? one_link[version] * (double)links
-               : 0;
+    if (version < sizeof(one_link) / sizeof(one_link[0])) {
+        gbps = one_link[version] * (double)links;
+    }
+    *kind = gbps > 0 ? GPUL_NVLINK : GPUL_LINK_NONE;
+    return gbps;
 }

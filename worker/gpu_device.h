@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/bandwidth.h"
+
 /* name, what it is, unit. Flags are 0 or 1. */
 #define GPU_NUMBER_MAP(X)                                                      \
     X(MEMORY, "memory", "B")                                                   \
@@ -90,9 +92,14 @@ void gpu_number_text(char *out, size_t bytes, const struct gpu_device *d,
 size_t gpu_device_findings(char out[GPU_FINDINGS_MAX][GPU_FINDING_BYTES],
                            const struct gpu_device *d);
 
-/* NVLink, one way, all links that are up together, in 1e9 bytes a second;
- * 0 where there is none or its version is unknown. Source: NVIDIA's data
- * sheets of P100, V100, A100, H100 and B200. */
-double gpu_device_link_gbps(const struct gpu_device *d);
+/* To the other devices of its node, one way, in 1e9 bytes a second: all
+ * NVLinks that are up together; where it is known that none is, PCIe. 0 where
+ * that cannot be known, and for a slice by MIG. Source: NVIDIA's data sheets of
+ * P100, V100, A100, H100 and B200. */
+double gpu_device_link_gbps(const struct gpu_device *d, enum gpul_link *kind);
+
+/* To the host, one way: the generation that link and device reach under load,
+ * on the lanes that are connected. 0: unknown. */
+double gpu_device_pcie_gbps(const struct gpu_device *d);
 
 #endif

@@ -6,8 +6,10 @@
 
 #include "proto/limits.h"
 #include "proto/text.h"
+#include "worker/facts.h"
 #include "worker/gpu_env.h"
 #include "worker/gpu_facts.h"
+#include "worker/nics.h"
 
 extern char **environ;
 
@@ -26,6 +28,9 @@ struct scout {
     char *finding_list[GPU_DEVICES_MAX][GPU_FINDINGS_MAX];
     char settings[GPUL_SETTINGS_MAX][GPU_ENV_SETTING_BYTES];
     char *setting_list[GPUL_SETTINGS_MAX];
+    struct nic nics[GPUL_NICS_MAX];
+    Gpul__Nic nic_messages[GPUL_NICS_MAX];
+    Gpul__Nic *nic_list[GPUL_NICS_MAX];
 };
 
 /* A library's own words may hold anything; a fact is one line. */
@@ -49,6 +54,16 @@ static void set_library(Gpul__Library *out, struct gpu_library *lib)
     out->passed_over = clean(lib->file.passed_over, GPUL_TEXT_BYTES_MAX);
 }
 
+static Gpul__Device__Switch read_switch(const struct gpu_device *d,
+                                        enum gpu_number n)
+{
+    uint64_t is_on;
+    if (!gpu_device_get(d, n, &is_on)) {
+        return GPUL__DEVICE__SWITCH__UNKNOWN;
+    }
+    return is_on != 0 ? GPUL__DEVICE__SWITCH__ON : GPUL__DEVICE__SWITCH__OFF;
+}
+
 static void set_device(struct scout *s, size_t i)
 {
     struct gpu_device *from = &s->facts.devices[i];
@@ -60,7 +75,12 @@ static void set_device(struct scout *s, size_t i)
     out->model = clean(from->model, GPUL_DEVICE_MODEL_BYTES_MAX);
     gpu_device_get(from, GPU_MEMORY, &out->memory_bytes);
     gpu_device_get(from, GPU_MEMORY_USED, &out->memory_used_bytes);
-    out->link_gbps = gpu_device_link_gbps(from);
+    enum gpul_link kind;
+    out->link_gbps = gpu_device_link_gbps(from, &kind);
+    out->link_kind = (Gpul__Link)kind;
+    out->pcie_gbps = gpu_device_pcie_gbps(from);
+    out->ecc = read_switch(from, GPU_ECC_ON);
+    out->mig = read_switch(from, GPU_MIG_ON);
     out->n_findings = gpu_device_findings(s->findings[i], from);
     out->findings = s->finding_list[i];
     for (size_t f = 0; f < out->n_findings; f++) {
@@ -93,6 +113,39 @@ static void set_libraries(Gpul__ProbeFacts *out, struct scout *s)
     out->nvml = &s->libraries[2];
 }
 
+/* The cards are none of NCCL's business, so they do not depend on it. */
+static void set_nics(Gpul__ProbeFacts *out, struct scout *s,
+                     const char *address)
+{
+    struct facts host;
+    const char *names[GPUL_INTERFACES_MAX];
+    if (facts_read(&host, "", NULL, NULL) != 0) {
+        return; /* not known then */
+    }
+    for (size_t i = 0; i < host.message.n_interfaces; i++) {
+        names[i] = host.message.interfaces[i]->name;
+    }
+    const struct nics_request request = {
+        .root = "",
+        .interfaces = names,
+        .interface_count = host.message.n_interfaces,
+        .interface = facts_interface_of(&host, address),
+        .environment = (const char *const *)environ,
+    };
+    out->n_nics = nics_read(s->nics, &request);
+    for (size_t i = 0; i < out->n_nics; i++) {
+        Gpul__Nic *to = &s->nic_messages[i];
+        gpul__nic__init(to);
+        to->name = clean(s->nics[i].name, GPUL_NIC_NAME_BYTES_MAX);
+        to->kind = (Gpul__Link)s->nics[i].kind;
+        to->gbits = s->nics[i].gbits;
+        to->is_down = s->nics[i].is_down;
+        s->nic_list[i] = to;
+    }
+    out->nics = s->nic_list;
+    facts_release(&host);
+}
+
 static void set_facts(Gpul__ProbeFacts *out, struct scout *s)
 {
     struct gpu_facts *facts = &s->facts;
@@ -102,6 +155,8 @@ static void set_facts(Gpul__ProbeFacts *out, struct scout *s)
     }
     out->n_devices = facts->device_count;
     out->devices = s->device_list;
+    out->driver_version = clean(facts->driver_version, GPUL_VERSION_BYTES_MAX);
+    out->refused_device = clean(facts->refused, GPUL_DEVICE_UUID_BYTES_MAX);
     out->is_simulated = gpu_facts_are_simulated(facts);
     out->has_scalable_init = facts->nccl_api.comm_init_rank_scalable != NULL;
     out->has_comm_split = facts->nccl_api.comm_split != NULL;
@@ -130,6 +185,7 @@ int probe_scout_serve(struct probe_channel *channel,
     struct gpul_error why;
     int status = gpu_facts_read(&s->facts, &request, &why);
     set_libraries(&facts, s);
+    set_nics(&facts, s, start->address);
     if (status == 0) {
         set_facts(&facts, s);
     } else {

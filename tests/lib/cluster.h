@@ -92,6 +92,11 @@ struct fake_node {
     uint32_t driver_version; /* 13000 */
     const char *scout_error;
     const char *finding; /* of its first device */
+    const char *model;   /* of its devices */
+    const char *refused; /* of CUDA_VISIBLE_DEVICES */
+    uint32_t link_gbps;  /* NVLink of its devices; 0: unknown */
+    uint32_t nics;       /* RDMA cards that are up */
+    uint32_t nic_gbits;  /* of each; 0: unknown */
     const char *setting;
     bool never_facts;
     bool never_ids;    /* its roots make none */

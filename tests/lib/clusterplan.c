@@ -36,6 +36,7 @@ static void init_node(struct fake_node *node, const char *prefix,
         .take_ms = 2,
         .nccl_version = "2.28.9",
         .driver_version = 13000,
+        .model = "NVIDIA H200",
         .step_ms = 10,
     };
 }

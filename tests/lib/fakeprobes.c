@@ -22,6 +22,8 @@ struct scouted {
     char driver[16];
     char *finding;
     char *setting;
+    Gpul__Nic nics[GPUL_NICS_MAX];
+    Gpul__Nic *nic_list[GPUL_NICS_MAX];
 };
 
 static void find_libraries(struct scouted *s, Gpul__ProbeFacts *facts,
@@ -54,7 +56,10 @@ static void find_devices(struct scouted *s, Gpul__ProbeFacts *facts,
         snprintf(s->uuids[i], sizeof(s->uuids[i]), "GPU-%u-%u", owner, i);
         s->devices[i].index = i;
         s->devices[i].uuid = s->uuids[i];
-        s->devices[i].model = wire_text("NVIDIA H200");
+        s->devices[i].model = wire_text(node->model);
+        s->devices[i].link_gbps = node->link_gbps;
+        s->devices[i].link_kind = node->link_gbps > 0 ? GPUL__LINK__LINK_NVLINK
+                                                      : GPUL__LINK__LINK_NONE;
         s->list[i] = &s->devices[i];
     }
     if (node->finding != NULL && node->gpus > 0) {
@@ -64,6 +69,20 @@ static void find_devices(struct scouted *s, Gpul__ProbeFacts *facts,
     }
     facts->devices = s->list;
     facts->n_devices = node->gpus;
+}
+
+static void find_nics(struct scouted *s, Gpul__ProbeFacts *facts,
+                      const struct fake_node *node)
+{
+    for (uint32_t i = 0; i < node->nics; i++) {
+        gpul__nic__init(&s->nics[i]);
+        s->nics[i].name = wire_text("mlx5");
+        s->nics[i].kind = GPUL__LINK__LINK_RDMA;
+        s->nics[i].gbits = node->nic_gbits;
+        s->nic_list[i] = &s->nics[i];
+    }
+    facts->nics = s->nic_list;
+    facts->n_nics = node->nics;
 }
 
 void fake_scout(struct cluster *c, uint32_t index)
@@ -76,6 +95,10 @@ void fake_scout(struct cluster *c, uint32_t index)
     facts.nvml = &nvml;
     find_libraries(&scouted, &facts, node);
     find_devices(&scouted, &facts, node, index);
+    find_nics(&scouted, &facts, node);
+    if (node->refused != NULL) {
+        facts.refused_device = wire_text(node->refused);
+    }
     facts.is_simulated = node->is_double;
     facts.has_scalable_init = !node->has_one_id;
     facts.has_comm_split = !node->has_no_split;

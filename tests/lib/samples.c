@@ -261,8 +261,20 @@ static Gpul__Device device = {
     .n_findings = COUNT(finding_list),
     .findings = finding_list,
     .link_gbps = 450,
+    .link_kind = GPUL__LINK__LINK_NVLINK,
+    .pcie_gbps = 63,
+    .ecc = GPUL__DEVICE__SWITCH__ON,
+    .mig = GPUL__DEVICE__SWITCH__OFF,
 };
 static Gpul__Device *device_list[] = {&device};
+static char nic_name[] = "mlx5_0:2";
+static Gpul__Nic nic = {
+    BASE(nic),    .name = nic_name, .kind = GPUL__LINK__LINK_RDMA,
+    .gbits = 400, .is_down = 1,
+};
+static Gpul__Nic *nic_list[] = {&nic};
+static char driver_version[] = "580.95.05";
+static char refused_device[] = "9";
 static char setting[] = "NCCL_DEBUG=INFO";
 static char *setting_list[] = {setting};
 static Gpul__ProbeFacts probe_facts = {
@@ -278,6 +290,10 @@ static Gpul__ProbeFacts probe_facts = {
     .settings = setting_list,
     .has_scalable_init = 1,
     .has_comm_split = 1,
+    .n_nics = COUNT(nic_list),
+    .nics = nic_list,
+    .driver_version = driver_version,
+    .refused_device = refused_device,
 };
 static Gpul__SelfTest gpu_self_test = {
     BASE(self_test),
@@ -396,6 +412,7 @@ static Gpul__SelfTestRow self_test_row = {
     .min_ns = 900000,
     .median_ns = 1000000,
     .max_ns = 3000000,
+    .ceiling_kind = GPUL__LINK__LINK_TCP,
     .algbw_gbps = 1.048576,
     .busbw_gbps = 1.572864,
     .wrong_elements = 7,

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "common/bandwidth.h"
+
 static void describe_assign(char *text, size_t n, const Gpul__Assign *a)
 {
     size_t used = (size_t)snprintf(
@@ -140,6 +142,12 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
                              ? " within each node"
                              : "",
                          row->slowest_rank);
+        }
+        if (row->ceiling_gbps > 0) {
+            cluster_note(c, "user:     ceiling %.3f by %s, wire %.3f GB/s",
+                         row->ceiling_gbps,
+                         gpul_link_name((enum gpul_link)row->ceiling_kind),
+                         row->wire_gbps);
         }
     }
 }

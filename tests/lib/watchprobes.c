@@ -33,10 +33,13 @@ void watch_hear_facts(struct cluster *c, const Gpul__ProbeFacts *facts)
                      facts->nccl->error[0] != 0 || is_old;
     p->has_one_id = p->has_one_id || !facts->has_scalable_init;
     p->has_no_split = p->has_no_split || !facts->has_comm_split;
-    if (p->fact_count > 0 && strcmp(p->version, facts->nccl->version) != 0) {
+    char version[sizeof(p->version)]; /* without the CUDA it was built for */
+    snprintf(version, sizeof(version), "%.*s",
+             (int)strcspn(facts->nccl->version, "+"), facts->nccl->version);
+    if (p->fact_count > 0 && strcmp(p->version, version) != 0) {
         p->has_versions = true;
     }
-    snprintf(p->version, sizeof(p->version), "%s", facts->nccl->version);
+    snprintf(p->version, sizeof(p->version), "%s", version);
     note_devices(p, facts);
     if (++p->fact_count < c->job.node_count) {
         return;

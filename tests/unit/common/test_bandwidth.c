@@ -77,6 +77,23 @@ static void test_one_rank(void **state)
     assert_false(gpul_busbw_factor(&factor, (enum gpul_collective)77, 8));
 }
 
+static double ceiling(enum gpul_collective collective,
+                      const struct gpul_fabric *fabric, enum gpul_link expected)
+{
+    enum gpul_link kind;
+    double gbps = gpul_ceiling_gbps(&kind, collective, fabric);
+    assert_int_equal(kind, expected);
+    return gbps;
+}
+
+/* Of an all-reduce that crosses the network in this way. */
+static double ceiling_by(enum gpul_algorithm algorithm,
+                         struct gpul_fabric fabric, enum gpul_link expected)
+{
+    fabric.links.algorithm = algorithm;
+    return ceiling(GPUL_ALL_REDUCE, &fabric, expected);
+}
+
 /* Nodes of 8 devices with 8 cards of 400 Gb/s each, links not counted. */
 static void test_ceilings(void **state)
 {
@@ -89,15 +106,36 @@ static void test_ceilings(void **state)
         {16, 400, 423, 794}, {64, 400, 406, 798},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct gpul_fabric fabric = {.ranks = 8 * rows[i].nodes,
-                                     .nodes = rows[i].nodes,
-                                     .nics_gbps = 400};
-        assert_near(gpul_ceiling_ring_gbps(&fabric), rows[i].ring, 0.5);
-        assert_near(gpul_ceiling_hierarchical_gbps(&fabric),
-                    rows[i].hierarchical, 0.5);
-        assert_near(gpul_ceiling_in_network_gbps(&fabric), rows[i].in_network,
+        struct gpul_fabric fabric = {
+            .ranks = 8 * rows[i].nodes,
+            .nodes = rows[i].nodes,
+            .links = {.nics_gbps = 400, .nics_kind = GPUL_RDMA}};
+        assert_near(ceiling_by(GPUL_FLAT_RING, fabric, GPUL_RDMA), rows[i].ring,
                     0.5);
+        assert_near(ceiling_by(GPUL_HIERARCHICAL, fabric, GPUL_RDMA),
+                    rows[i].hierarchical, 0.5);
+        assert_near(ceiling_by(GPUL_IN_NETWORK, fabric, GPUL_RDMA),
+                    rows[i].in_network, 0.5);
+        /* The algorithm is that of all-reduce; the others are rings. */
+        fabric.links.algorithm = GPUL_IN_NETWORK;
+        assert_near(ceiling(GPUL_ALL_GATHER, &fabric, GPUL_RDMA), 400, 1e-9);
+        assert_near(ceiling(GPUL_REDUCE_SCATTER, &fabric, GPUL_RDMA), 400,
+                    1e-9);
+        assert_near(ceiling(GPUL_BROADCAST, &fabric, GPUL_RDMA), 400, 1e-9);
     }
+}
+
+/* In an all-to-all of 4 nodes with 2 devices, a node sends 2 * 6 of 8 shares;
+ * with one device each, all of its share but one. */
+static void test_all_to_all(void **state)
+{
+    (void)state;
+    struct gpul_fabric fabric = {
+        8, 4, {.nics_gbps = 48, .nics_kind = GPUL_TCP}};
+    double wire = 48 * 7.0 / (2 * 6);
+    assert_near(ceiling(GPUL_ALL_TO_ALL, &fabric, GPUL_TCP), wire, 1e-9);
+    fabric.ranks = 4;
+    assert_near(ceiling(GPUL_ALL_TO_ALL, &fabric, GPUL_TCP), 48, 1e-9);
 }
 
 /* The links within a node cap what the network would allow, and are all
@@ -105,39 +143,101 @@ static void test_ceilings(void **state)
 static void test_ceilings_of_links(void **state)
 {
     (void)state;
-    struct gpul_fabric two = {16, 2, 450, 400};
-    assert_near(gpul_ceiling_ring_gbps(&two), 400, 1e-9);
-    assert_near(gpul_ceiling_hierarchical_gbps(&two), 450, 1e-9);
-    assert_near(gpul_ceiling_in_network_gbps(&two), 450, 1e-9);
-    struct gpul_fabric one = {8, 1, 450, 400};
-    assert_near(gpul_ceiling_ring_gbps(&one), 450, 1e-9);
-    assert_near(gpul_ceiling_hierarchical_gbps(&one), 450, 1e-9);
-    assert_near(gpul_ceiling_in_network_gbps(&one), 450, 1e-9);
+    struct gpul_fabric fabric = {16,
+                                 2,
+                                 {.link_gbps = 450,
+                                  .nics_gbps = 400,
+                                  .link_kind = GPUL_NVLINK,
+                                  .nics_kind = GPUL_RDMA}};
+    assert_near(ceiling_by(GPUL_FLAT_RING, fabric, GPUL_RDMA), 400, 1e-9);
+    assert_near(ceiling_by(GPUL_HIERARCHICAL, fabric, GPUL_NVLINK), 450, 1e-9);
+    assert_near(ceiling_by(GPUL_IN_NETWORK, fabric, GPUL_NVLINK), 450, 1e-9);
+    fabric.ranks = 8;
+    fabric.nodes = 1;
+    for (int c = GPUL_ALL_REDUCE; c <= GPUL_ALL_TO_ALL; c++) {
+        assert_near(ceiling((enum gpul_collective)c, &fabric, GPUL_NVLINK), 450,
+                    1e-9);
+    }
+}
+
+/* Copies go over the device's own way to the host. */
+static void test_ceilings_of_copies(void **state)
+{
+    (void)state;
+    struct gpul_fabric fabric = {1, 1, {.link_gbps = 450, .host_gbps = 63}};
+    assert_near(ceiling(GPUL_COPY_TO_DEVICE, &fabric, GPUL_PCIE), 63, 0);
+    assert_near(ceiling(GPUL_COPY_TO_HOST, &fabric, GPUL_PCIE), 63, 0);
+    assert_near(ceiling(GPUL_COPY_ON_DEVICE, &fabric, GPUL_LINK_NONE), 0, 0);
+    fabric.links.host_gbps = 0;
+    assert_near(ceiling(GPUL_COPY_TO_HOST, &fabric, GPUL_LINK_NONE), 0, 0);
 }
 
 /* What is not known has no ceiling. */
 static void test_ceilings_unknown(void **state)
 {
     (void)state;
-    struct gpul_fabric no_nics = {16, 2, 450, 0};
-    struct gpul_fabric no_links = {8, 1, 0, 400};
+    struct gpul_fabric no_nics = {
+        16, 2, {.link_gbps = 450, .link_kind = GPUL_NVLINK}};
+    struct gpul_fabric no_links = {8, 1, {.nics_gbps = 400}};
+    struct gpul_fabric one_rank = {1, 1, {.link_gbps = 450}};
     struct gpul_fabric nothing = {0};
-    assert_near(gpul_ceiling_ring_gbps(&no_nics), 0, 0);
-    assert_near(gpul_ceiling_hierarchical_gbps(&no_nics), 0, 0);
-    assert_near(gpul_ceiling_ring_gbps(&no_links), 0, 0);
-    assert_near(gpul_ceiling_in_network_gbps(&nothing), 0, 0);
+    for (int c = GPUL_COLLECTIVE_NONE; c <= GPUL_COPY_ON_DEVICE + 1; c++) {
+        enum gpul_collective collective = (enum gpul_collective)c;
+        assert_near(ceiling(collective, &no_nics, GPUL_LINK_NONE), 0, 0);
+        assert_near(ceiling(collective, &no_links, GPUL_LINK_NONE), 0, 0);
+        assert_near(ceiling(collective, &one_rank, GPUL_LINK_NONE), 0, 0);
+        assert_near(ceiling(collective, &nothing, GPUL_LINK_NONE), 0, 0);
+    }
+    no_nics.links.nics_gbps = 400;
+    assert_near(ceiling(GPUL_SEND_RECV, &no_nics, GPUL_LINK_NONE), 0, 0);
 }
 
 /* A published run: 4 nodes of 8 devices at 381.8 GB/s put 36.9 GB/s on each
- * card of 50, which is 74 % and not 95. */
+ * card of 50, which is 74 % and not 95. With half the cards each carries
+ * twice as much; a ring puts all of busbw on the node's cards. */
 static void test_wire(void **state)
 {
     (void)state;
-    double wire = gpul_wire_gbps(381.8, 32, 4);
-    assert_near(wire, 36.9, 0.05);
+    struct gpul_fabric fabric = {32, 4, {.nics = 8}};
+    double wire = gpul_wire_gbps(381.8, GPUL_ALL_REDUCE, &fabric);
+    assert_near(wire, 381.8 * 3 / 31, 1e-9);
     assert_near(wire / 50, 0.74, 0.005);
-    assert_near(gpul_wire_gbps(450, 8, 1), 0, 0);
-    assert_near(gpul_wire_gbps(10, 2, 2), 10, 1e-9);
+    fabric.links.nics = 4;
+    assert_near(gpul_wire_gbps(381.8, GPUL_ALL_REDUCE, &fabric), 2 * wire,
+                1e-9);
+    assert_near(gpul_wire_gbps(400, GPUL_ALL_GATHER, &fabric), 100, 1e-9);
+    assert_near(gpul_wire_gbps(400, GPUL_SEND_RECV, &fabric), 0, 0);
+    assert_near(gpul_wire_gbps(400, GPUL_COPY_TO_HOST, &fabric), 0, 0);
+    fabric.links.algorithm = GPUL_FLAT_RING;
+    assert_near(gpul_wire_gbps(400, GPUL_ALL_REDUCE, &fabric), 100, 1e-9);
+    fabric.links.nics = 0;
+    assert_near(gpul_wire_gbps(400, GPUL_ALL_REDUCE, &fabric), 0, 0);
+    struct gpul_fabric one = {8, 1, {.nics = 8}};
+    struct gpul_fabric two = {2, 2, {.nics = 1}};
+    assert_near(gpul_wire_gbps(450, GPUL_ALL_REDUCE, &one), 0, 0);
+    assert_near(gpul_wire_gbps(10, GPUL_ALL_REDUCE, &two), 10, 1e-9);
+}
+
+/* 16 lanes of each generation, as vendors round them. */
+static void test_pcie(void **state)
+{
+    (void)state;
+    static const double by_16[] = {0, 4, 8, 15.75, 31.5, 63, 121, 0};
+    for (size_t i = 0; i < COUNT(by_16); i++) {
+        assert_near(gpul_pcie_gbps(i, 16), by_16[i], 0.02);
+    }
+    assert_near(gpul_pcie_gbps(5, 8), 31.5, 0.01);
+    assert_near(gpul_pcie_gbps(5, 0), 0, 0);
+}
+
+static void test_link_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "unknown link", "NVLink", "PCIe", "RDMA", "TCP", "unknown link"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        assert_string_equal(gpul_link_name((enum gpul_link)i), names[i]);
+    }
 }
 
 /* Every operation has a name of its own, a foreign number too. */
@@ -163,9 +263,13 @@ int main(void)
         cmocka_unit_test(test_busbw_factor),
         cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_ceilings),
+        cmocka_unit_test(test_all_to_all),
         cmocka_unit_test(test_ceilings_of_links),
+        cmocka_unit_test(test_ceilings_of_copies),
         cmocka_unit_test(test_ceilings_unknown),
         cmocka_unit_test(test_wire),
+        cmocka_unit_test(test_pcie),
+        cmocka_unit_test(test_link_names),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

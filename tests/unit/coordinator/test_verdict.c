@@ -181,7 +181,8 @@ static void test_collectives(void **state)
         double busbw_gbps;
         double ceiling_gbps;
         double wire_gbps;
-    } expected[] = {{1.5, 0, 0.5}, {1.5, 0, 0.5}, {0.75, 0, 0}, {1, 0, 0}};
+    } expected[] = {
+        {1.5, 7.5, 0.25}, {1.5, 7.5, 0.25}, {0.75, 3.75, 0.25}, {1, 0, 0}};
     Gpul__ProbeRow parts[4];
     Gpul__ProbeRow *list[4];
     struct verdict v;
@@ -198,8 +199,12 @@ static void test_collectives(void **state)
     a.rows = list;
     a.n_rows = 4;
     assert_int_equal(verdict_add(&v, &why, &on_device, &a), VERDICT_GOOD);
-    verdict_finish(&v, &(struct verdict_world){
-                           .ranks = 4, .nodes = 2, .has_devices = true});
+    struct verdict_world world = {
+        .ranks = 4,
+        .nodes = 2,
+        .has_devices = true,
+        .links = {.nics_gbps = 5, .nics_kind = GPUL_TCP, .nics = 4}};
+    verdict_finish(&v, &world);
     for (size_t i = 0; i < 4; i++) {
         assert_true(v.rows[i].busbw_gbps == expected[i].busbw_gbps);
         assert_true(v.rows[i].ceiling_gbps == expected[i].ceiling_gbps);
@@ -208,11 +213,15 @@ static void test_collectives(void **state)
     }
     assert_ptr_equal(verdict_largest(&v), &v.rows[1]);
     /* Within one node the links are the ceiling. */
-    verdict_finish(
-        &v, &(struct verdict_world){
-                .ranks = 4, .nodes = 1, .has_devices = true, .link_gbps = 450});
+    assert_int_equal(v.rows[0].ceiling_kind, GPUL__LINK__LINK_TCP);
+    assert_int_equal(v.rows[3].ceiling_kind, GPUL__LINK__LINK_NONE);
+    world.nodes = 1;
+    world.links.link_gbps = 450;
+    world.links.link_kind = GPUL_NVLINK;
+    verdict_finish(&v, &world);
     assert_true(v.rows[0].ceiling_gbps == 450 && v.rows[0].wire_gbps == 0);
-    assert_true(v.rows[2].ceiling_gbps == 0);
+    assert_int_equal(v.rows[0].ceiling_kind, GPUL__LINK__LINK_NVLINK);
+    assert_true(v.rows[2].ceiling_gbps == 450);
     list[0]->collective = GPUL__COLLECTIVE__COLLECTIVE_BROADCAST;
     assert_int_equal(verdict_add(&v, &why, &on_device, &a), VERDICT_ERROR);
     assert_string_equal(why.bytes,
@@ -264,7 +273,7 @@ static void test_within_nodes(void **state)
                                   .nodes = 4,
                                   .node_ranks = 2,
                                   .has_devices = true,
-                                  .link_gbps = 450};
+                                  .links = {.link_gbps = 450}};
     verdict_finish(&v, &world);
     assert_int_equal(v.row_count, 2);
     assert_int_equal(v.rows[1].scope, GPUL__SCOPE__SCOPE_NODE);

@@ -30,24 +30,50 @@ static void test_grades(void **state)
         double busbw;
         double ceiling;
         enum grade expected;
+        Gpul__Link kind;
     } cases[] = {
-        {LARGE_NS, 80, 100, GRADE_GOOD},
-        {LARGE_NS, 107, 100, GRADE_GOOD}, /* NVLS does more than its links */
-        {LARGE_NS, 79.9, 100, GRADE_LOW},
-        {LARGE_NS, 70, 100, GRADE_LOW},
-        {LARGE_NS, 69.9, 100, GRADE_SLOW},
-        {LARGE_NS - 1, 69.9, 100, GRADE_SMALL},
-        {LATENCY_NS, 90, 100, GRADE_GOOD},
-        {LATENCY_NS, 0.01, 100, GRADE_SMALL},
-        {LARGE_NS, 90, 0, GRADE_NONE},
-        {LARGE_NS, 0, 100, GRADE_NONE}, /* one rank: n/a */
+        {LARGE_NS, 80, 100, GRADE_GOOD, GPUL__LINK__LINK_NVLINK},
+        /* NVLS does more than its links. */
+        {LARGE_NS, 107, 100, GRADE_GOOD, GPUL__LINK__LINK_NVLINK},
+        {LARGE_NS, 79.9, 100, GRADE_LOW, GPUL__LINK__LINK_NVLINK},
+        {LARGE_NS, 70, 100, GRADE_LOW, GPUL__LINK__LINK_NVLINK},
+        {LARGE_NS, 69.9, 100, GRADE_SLOW, GPUL__LINK__LINK_NVLINK},
+        {LARGE_NS, 80, 100, GRADE_GOOD, GPUL__LINK__LINK_RDMA},
+        {LARGE_NS, 79.9, 100, GRADE_LOW, GPUL__LINK__LINK_RDMA},
+        {LARGE_NS, 65, 100, GRADE_LOW, GPUL__LINK__LINK_RDMA},
+        {LARGE_NS, 64.9, 100, GRADE_SLOW, GPUL__LINK__LINK_RDMA},
+        {LARGE_NS, 64.9, 100, GRADE_SLOW, GPUL__LINK__LINK_PCIE},
+        {LARGE_NS, 50, 100, GRADE_GOOD, GPUL__LINK__LINK_TCP},
+        {LARGE_NS, 49.9, 100, GRADE_LOW, GPUL__LINK__LINK_TCP},
+        {LARGE_NS, 25, 100, GRADE_LOW, GPUL__LINK__LINK_TCP},
+        {LARGE_NS, 24.9, 100, GRADE_SLOW, GPUL__LINK__LINK_TCP},
+        {LARGE_NS - 1, 69.9, 100, GRADE_SMALL, GPUL__LINK__LINK_NVLINK},
+        {LATENCY_NS, 90, 100, GRADE_GOOD, GPUL__LINK__LINK_NVLINK},
+        {LATENCY_NS, 0.01, 100, GRADE_SMALL, GPUL__LINK__LINK_TCP},
+        {LARGE_NS, 90, 0, GRADE_UNKNOWN, GPUL__LINK__LINK_NONE},
+        /* One rank: n/a. */
+        {LARGE_NS, 0, 100, GRADE_UNKNOWN, GPUL__LINK__LINK_NVLINK},
     };
     struct grade_scale scale = {{LATENCY_NS, LATENCY_NS}, false};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Gpul__SelfTestRow r =
             row(cases[i].median_ns, cases[i].busbw, cases[i].ceiling);
+        r.ceiling_kind = cases[i].kind;
         assert_int_equal(grade_row(&scale, &r), cases[i].expected);
     }
+}
+
+/* A copy waits for nobody, so its size is no excuse. */
+static void test_copy(void **state)
+{
+    (void)state;
+    struct grade_scale scale = {{LATENCY_NS, LATENCY_NS}, false};
+    Gpul__SelfTestRow r = row(LATENCY_NS, 30, 63);
+    r.ceiling_kind = GPUL__LINK__LINK_PCIE;
+    r.collective = GPUL__COLLECTIVE__COLLECTIVE_COPY_TO_HOST;
+    assert_int_equal(grade_row(&scale, &r), GRADE_SLOW);
+    r.busbw_gbps = 55;
+    assert_int_equal(grade_row(&scale, &r), GRADE_GOOD);
 }
 
 /* No ceiling counts where a double has measured. */
@@ -102,6 +128,7 @@ static void test_names(void **state)
     assert_string_equal(grade_name(GRADE_GOOD), "good");
     assert_string_equal(grade_name(GRADE_LOW), "low");
     assert_string_equal(grade_name(GRADE_SLOW), "slow");
+    assert_string_equal(grade_name(GRADE_UNKNOWN), "unknown");
 }
 
 int main(void)
@@ -109,7 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grades), cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_scale),  cmocka_unit_test(test_scale_of_nodes),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names),  cmocka_unit_test(test_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

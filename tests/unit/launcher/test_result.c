@@ -51,6 +51,7 @@ static void tell(struct record *r)
     row.algbw_gbps = 0.5;
     row.busbw_gbps = 0.75;
     row.ceiling_gbps = 1;
+    row.ceiling_kind = GPUL__LINK__LINK_RDMA;
     row.wire_gbps = 0.25;
     row.slowest_rank = 1;
     event = (Gpul__Event)GPUL__EVENT__INIT;
@@ -144,7 +145,8 @@ static void test_failed_run(void **state)
              "'libraries':['local-0: NCCL 2.28.9'],'rank_count':2,'rows':[{"
              "'algbw_bytes_per_second':500000000.0,"
              "'busbw_bytes_per_second':750000000.0,'bytes':8,"
-             "'ceiling_bytes_per_second':1000000000.0,'ceiling_percent':75.0,"
+             "'ceiling_bytes_per_second':1000000000.0,"
+             "'ceiling_kind':'RDMA','ceiling_percent':75.0,"
              "'collective':'all-reduce','count':2,"
              "'iterations':20,'max_seconds':0.0,'median_seconds':0.25,"
              "'min_seconds':0.0,'scope':'world','slowest_rank':1,"

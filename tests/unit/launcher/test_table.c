@@ -127,12 +127,14 @@ static void test_narrow(void **state)
 }
 
 /* Each collective has a block; each line ends in ceiling, share and verdict,
- * "-" where it is not known, and the wire's rate stands beside busbw. */
+ * "n/a" and "unknown" where they are not, and the wire's rate stands beside
+ * busbw. */
 static void test_judged(void **state)
 {
     (void)state;
     Gpul__SelfTestRow a = small, b = large, c = scatter, d = send;
     a.ceiling_gbps = b.ceiling_gbps = c.ceiling_gbps = 12.5;
+    a.ceiling_kind = b.ceiling_kind = GPUL__LINK__LINK_RDMA;
     b.wire_gbps = 4.001;
     Gpul__SelfTestRow *rows[] = {&a, &b, &d, &c};
     Gpul__Event e = event(rows, 4, nccl);
@@ -150,11 +152,30 @@ static void test_judged(void **state)
           "   1048576     32768    99.99  10.49   9.18      -      0  12.50  "
           "73%   small\n"
           "# send/recv\n"
-          "   1048576    262144    99.99  10.49  10.49      -      0      -    "
-          "-       -\n");
+          "   1048576    262144    99.99  10.49  10.49      -      0    n/a  "
+          "n/a unknown\n");
 }
 
-/* A wide terminal shows every column; what is not known is "-". */
+/* Where TCP is the limit and little of it was reached, there is a hint. */
+static void test_hint(void **state)
+{
+    (void)state;
+    Gpul__SelfTestRow a = small, b = large;
+    b.ceiling_gbps = 25;
+    b.ceiling_kind = GPUL__LINK__LINK_TCP;
+    Gpul__SelfTestRow *rows[] = {&a, &b};
+    Gpul__Event e = event(rows, 2, nccl);
+    check(&e, NODES, 60,
+          "# all-reduce over NCCL, 8 ranks on 4 nodes, slowest rank\n"
+          "#     size     time  busbw #wrong % of verdict\n"
+          "#      (B)     (us) (GB/s)        ceil\n"
+          "         8    45.00   0.00      0  n/a unknown\n"
+          "1073741824 201234.6   9.34      3  37%     low\n"
+          "# over TCP more of NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD "
+          "may help\n");
+}
+
+/* A wide terminal shows every column; a ceiling that is not known is "n/a". */
 static void test_wide(void **state)
 {
     (void)state;
@@ -168,10 +189,10 @@ static void test_wide(void **state)
         "#      (B)    (elem)                 (us)     (us)     (us) (GB/s) "
         "(GB/s) (GB/s)        (GB/s) ceil\n"
         "         8         2 float   sum    45.00    41.21   1234.6   0.00   "
-        "0.00      -      0      -    -       -\n"
+        "0.00      -      0    n/a  n/a unknown\n"
         "# send/recv\n"
         "   1048576    262144 float  none    99.99     0.00     0.00  10.49  "
-        "10.49      -      0      -    -       -\n");
+        "10.49      -      0    n/a  n/a unknown\n");
 }
 
 /* One rank has no peer: its busbw is n/a, not 0.00. */
@@ -188,7 +209,7 @@ static void test_one_rank(void **state)
           "# all-reduce over NCCL, 1 rank on 1 node, slowest rank\n"
           "#     size     time  busbw #wrong % of verdict\n"
           "#      (B)     (us) (GB/s)        ceil\n"
-          "1073741824 201234.6    n/a      3    -       -\n");
+          "1073741824 201234.6    n/a      3  n/a unknown\n");
 }
 
 /* With a double in play every title says so, and no ceiling counts. */
@@ -220,25 +241,25 @@ static void test_within_nodes(void **state)
     a.ranks = 2;
     Gpul__SelfTestRow *rows[] = {&a, &b, &c};
     Gpul__Event e = event(rows, 3, nccl);
-    check(&e, NODES, 40,
+    check(&e, NODES, 60,
           "# all-reduce over NCCL, 8 ranks on 4 nodes, slowest rank\n"
-          "#     size     time  busbw #wrong\n"
-          "#      (B)     (us) (GB/s)\n"
-          "1073741824 201234.6   9.34      3\n"
+          "#     size     time  busbw #wrong % of verdict\n"
+          "#      (B)     (us) (GB/s)        ceil\n"
+          "1073741824 201234.6   9.34      3  n/a unknown\n"
           "# send/recv\n"
-          "   1048576    99.99  10.49      0\n"
+          "   1048576    99.99  10.49      0  n/a unknown\n"
           "# all-reduce within each node, 2 ranks\n"
-          "1073741824 201234.6   9.34      3\n");
+          "1073741824 201234.6   9.34      3  n/a unknown\n");
     a.ranks = 0;
     a.busbw_gbps = 0;
     e.n_rows = 2;
-    check(&e, NODES, 40,
+    check(&e, NODES, 60,
           "# all-reduce over NCCL, 8 ranks on 4 nodes, slowest rank\n"
-          "#     size     time  busbw #wrong\n"
-          "#      (B)     (us) (GB/s)\n"
-          "1073741824 201234.6   9.34      3\n"
+          "#     size     time  busbw #wrong % of verdict\n"
+          "#      (B)     (us) (GB/s)        ceil\n"
+          "1073741824 201234.6   9.34      3  n/a unknown\n"
           "# all-reduce within each node\n"
-          "1073741824 201234.6    n/a      3\n");
+          "1073741824 201234.6    n/a      3  n/a unknown\n");
 }
 
 /* Without room the failure is reported. */
@@ -256,10 +277,11 @@ static void test_no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),        cmocka_unit_test(test_narrow),
-        cmocka_unit_test(test_judged),       cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_one_rank),     cmocka_unit_test(test_simulated),
-        cmocka_unit_test(test_within_nodes), cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_plain),     cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_judged),    cmocka_unit_test(test_hint),
+        cmocka_unit_test(test_wide),      cmocka_unit_test(test_one_rank),
+        cmocka_unit_test(test_simulated), cmocka_unit_test(test_within_nodes),
+        cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,14 +236,40 @@ static void test_link_rate(void **state)
         {1, 4, 80},   {2, 6, 150}, {4, 12, 300}, {6, 18, 450},
         {7, 18, 900}, {6, 0, 0},   {0, 18, 0},   {99, 18, 0},
     };
+    enum gpul_link kind;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gpu_device d = {0};
         gpu_device_set(&d, GPU_LINK_VERSION, cases[i].version);
         gpu_device_set(&d, GPU_LINKS_UP, cases[i].links);
-        assert_true(gpu_device_link_gbps(&d) == (double)cases[i].gbps);
+        assert_true(gpu_device_link_gbps(&d, &kind) == (double)cases[i].gbps);
+        assert_int_equal(kind,
+                         cases[i].gbps > 0 ? GPUL_NVLINK : GPUL_LINK_NONE);
     }
+}
+
+/* Without NVLink devices reach each other over PCIe; where it is not known
+ * whether there is any, nothing is. A slice has no link of its own. An idle
+ * device's generation is lower than what it works with. */
+static void test_pcie_rate(void **state)
+{
+    (void)state;
+    enum gpul_link kind;
     struct gpu_device d = {0};
-    assert_true(gpu_device_link_gbps(&d) == 0);
+    assert_true(gpu_device_pcie_gbps(&d) == 0);
+    gpu_device_set(&d, GPU_PCIE_GENERATION, 1);
+    gpu_device_set(&d, GPU_PCIE_GENERATION_MAX, 4);
+    gpu_device_set(&d, GPU_PCIE_WIDTH, 8);
+    gpu_device_set(&d, GPU_PCIE_WIDTH_MAX, 16);
+    double gbps = gpu_device_pcie_gbps(&d);
+    assert_true(gbps > 15.7 && gbps < 15.8);
+    assert_true(gpu_device_link_gbps(&d, &kind) == 0);
+    assert_int_equal(kind, GPUL_LINK_NONE);
+    gpu_device_set(&d, GPU_LINKS_UP, 0);
+    assert_true(gpu_device_link_gbps(&d, &kind) == gbps);
+    assert_int_equal(kind, GPUL_PCIE);
+    d.is_slice = true;
+    assert_true(gpu_device_link_gbps(&d, &kind) == 0);
+    assert_int_equal(kind, GPUL_LINK_NONE);
 }
 
 int main(void)
@@ -258,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_all_findings),
         cmocka_unit_test(test_named_processes),
         cmocka_unit_test(test_link_rate),
+        cmocka_unit_test(test_pcie_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
