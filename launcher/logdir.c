@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +31,55 @@ static int make_one(const char *path, struct gpul_error *err)
     return gpul_fail_errno(err, errno, "cannot create %s", path);
 }
 
-/* The last part is judged by the caller. */
-static int make_all(const char *path, struct gpul_error *err)
+/* The end of the next component of a path, from `at` on. */
+static size_t component_end(const char *path, size_t at)
 {
+    at += strspn(path + at, "/");
+    return at + strcspn(path + at, "/");
+}
+
+/* What of a path is there already. A path that is too long is refused where
+ * it is made. */
+static void note_old(struct logdir_made *made, const char *path)
+{
+    struct stat st;
+    snprintf(made->path, sizeof(made->path), "%s", path);
+    made->old_bytes = 0;
+    for (size_t end = component_end(made->path, 0); end > made->old_bytes;
+         end = component_end(made->path, end)) {
+        char kept = made->path[end];
+        made->path[end] = 0;
+        bool is_there = stat(made->path, &st) == 0;
+        made->path[end] = kept;
+        if (!is_there) {
+            return;
+        }
+        made->old_bytes = end;
+    }
+}
+
+void logdir_unmake(const struct logdir_made *made)
+{
+    char path[PATH_MAX];
+    size_t n = strlen(made->path);
+    memcpy(path, made->path, n + 1);
+    while (n > made->old_bytes) {
+        path[n] = 0;
+        rmdir(path); /* what is not empty stays, and so what is above it */
+        while (n > made->old_bytes && path[n - 1] != '/') {
+            n--;
+        }
+        while (n > made->old_bytes && path[n - 1] == '/') {
+            n--;
+        }
+    }
+}
+
+/* The last part is judged by the caller. */
+static int make_all(struct logdir_made *made, const char *path,
+                    struct gpul_error *err)
+{
+    note_old(made, path);
     int rc = gpul_make_parents(path, err);
     return rc == 0 ? make_one(path, err) : rc;
 }
@@ -119,14 +166,22 @@ static int resolve(char **out, const char *path, struct gpul_error *err)
     return rc;
 }
 
-int logdir_open(char **out, const char *wanted, struct gpul_error *err)
+int logdir_open(char **out, struct logdir_made *made, const char *wanted,
+                struct gpul_error *err)
 {
     *out = NULL;
-    int rc = make_all(wanted, err);
-    return rc == 0 ? resolve(out, wanted, err) : rc;
+    int rc = make_all(made, wanted, err);
+    if (rc == 0) {
+        rc = resolve(out, wanted, err);
+    }
+    if (rc != 0) {
+        logdir_unmake(made);
+    }
+    return rc;
 }
 
-static int open_state(char **out, struct gpul_error *err)
+static int open_state(char **out, struct logdir_made *made,
+                      struct gpul_error *err)
 {
     char path[PATH_MAX];
     const char *state = getenv("XDG_STATE_HOME");
@@ -143,13 +198,13 @@ static int open_state(char **out, struct gpul_error *err)
     if (n >= (int)sizeof(path)) {
         return gpul_fail(err, GPUL_EINVAL, "the path is too long");
     }
-    int rc = make_all(path, err);
-    return rc == 0 ? resolve(out, path, err) : rc;
+    return logdir_open(out, made, path, err);
 }
 
 /* In a directory that others can write to, only a directory of our own that
  * is no link is trusted. */
-static int open_temporary(char **out, struct gpul_error *err)
+static int open_temporary(char **out, struct logdir_made *made,
+                          struct gpul_error *err)
 {
     char path[PATH_MAX];
     const char *base = getenv("TMPDIR");
@@ -160,6 +215,7 @@ static int open_temporary(char **out, struct gpul_error *err)
                  (unsigned long)getuid()) >= (int)sizeof(path)) {
         return gpul_fail(err, GPUL_EINVAL, "TMPDIR is too long");
     }
+    note_old(made, path);
     int rc = make_one(path, err);
     if (rc != 0) {
         return rc;
@@ -173,13 +229,14 @@ static int open_temporary(char **out, struct gpul_error *err)
     return resolve(out, path, err);
 }
 
-int logdir_open_default(char **out, struct gpul_error *err)
+int logdir_open_default(char **out, struct logdir_made *made,
+                        struct gpul_error *err)
 {
     *out = NULL;
-    if (open_state(out, NULL) == 0) {
+    if (open_state(out, made, NULL) == 0) {
         return 0;
     }
-    int rc = open_temporary(out, err);
+    int rc = open_temporary(out, made, err);
     return rc == 0 ? 0
                    : gpul_wrap(err, rc, "no place for logs; give --log-dir");
 }

@@ -62,6 +62,7 @@ void progress_release(struct progress *p)
 {
     status_release(&p->status);
     free(p->stopping);
+    free(p->said);
 }
 
 static void say_line(struct progress *p, const char *color, const char *text)
@@ -191,6 +192,31 @@ static void put_off(struct progress *p, const Gpul__Event *event,
     gpul_buf_release(&out);
 }
 
+/* Is this another wait than the one that was told last? From now on it is
+ * that one. Without memory it counts as another. */
+static bool is_new_wait(struct progress *p)
+{
+    struct gpul_buf words;
+    gpul_buf_init(&words, LINE_BYTES);
+    status_words(&words, &p->status);
+    const char *text = gpul_buf_text(&words);
+    bool is_new = p->said == NULL || text == NULL || strcmp(text, p->said) != 0;
+    if (is_new) {
+        free(p->said);
+        p->said = text != NULL ? strdup(text) : NULL;
+    }
+    gpul_buf_release(&words);
+    return is_new;
+}
+
+/* The words of a wait for nodes to join name who is missing, and so do those
+ * of its event. In other phases the event alone does. */
+static bool is_told(struct progress *p, const Gpul__Event *event)
+{
+    return event->kind == GPUL__EVENT__KIND__WAITING && !is_new_wait(p) &&
+           p->status.phase == STATUS_GATHERING;
+}
+
 void progress_event(struct progress *p, const Gpul__Event *event,
                     uint64_t now_ms)
 {
@@ -199,7 +225,8 @@ void progress_event(struct progress *p, const Gpul__Event *event,
         console_live(p->console, NULL, 0);
     }
     if (p->plan->is_quiet ||
-        (status_is_detail(event) && !p->plan->is_verbose)) {
+        (status_is_detail(event) && !p->plan->is_verbose) ||
+        (!p->is_live && is_told(p, event))) {
         return;
     }
     if (event->kind == GPUL__EVENT__KIND__STOPPING && !p->plan->is_verbose) {
@@ -220,10 +247,13 @@ static void draw(struct progress *p, uint64_t now_ms)
     gpul_buf_release(&out);
 }
 
-/* The same words without a terminal, once in a while. */
+/* The same words without a terminal, once in a while, if they are others. */
 static void remind(struct progress *p, uint64_t now_ms)
 {
     struct gpul_buf out;
+    if (!is_new_wait(p)) {
+        return;
+    }
     gpul_buf_init(&out, LINE_BYTES);
     status_live(&out, &p->status, now_ms - p->started_ms, LINE_BYTES - 1);
     if (out.used > 0) {

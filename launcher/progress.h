@@ -23,6 +23,7 @@ struct progress {
      * since the last line says it too. */
     char *stopping;
     uint64_t stopping_ms; /* when to say it, UINT64_MAX: not */
+    char *said;           /* plain lines: the wait that was told last */
     bool is_live;         /* a terminal that can redraw a line */
     bool has_color;
 };

@@ -208,6 +208,7 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
         *exit_code = session_exit_code(&s);
     } else {
         reach_local_kill_all(&s.reach);
+        logdir_unmake(&s.made);
     }
     release(&s);
     return rc;

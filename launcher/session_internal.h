@@ -15,6 +15,7 @@
 #include "launcher/console.h"
 #include "launcher/ending.h"
 #include "launcher/envbook.h"
+#include "launcher/logdir.h"
 #include "launcher/plan.h"
 #include "launcher/progress.h"
 #include "launcher/reach_local.h"
@@ -32,7 +33,7 @@ struct session {
     char job_id[SESSION_JOB_ID_BYTES];
     char *log_root; /* owned; the job's logs are in <log_root>/<job_id> */
     char *log_dir;  /* owned */
-    bool is_log_root_new;
+    struct logdir_made made;
     struct gpul_buf job_frame;
 
     uv_loop_t loop;

@@ -38,13 +38,11 @@ static int draw_job_id(char *id, struct gpul_error *err)
 
 static int prepare_logs(struct session *s, struct gpul_error *err)
 {
-    s->is_log_root_new =
-        s->plan->log_dir != NULL && access(s->plan->log_dir, F_OK) != 0;
-    int rc = s->plan->log_dir != NULL
-                 ? logdir_open(&s->log_root, s->plan->log_dir, err)
-                 : logdir_open_default(&s->log_root, err);
+    const char *asked = s->plan->log_dir;
+    int rc = asked != NULL ? logdir_open(&s->log_root, &s->made, asked, err)
+                           : logdir_open_default(&s->log_root, &s->made, err);
     if (rc != 0) {
-        return s->plan->log_dir != NULL ? gpul_wrap(err, rc, "--log-dir") : rc;
+        return asked != NULL ? gpul_wrap(err, rc, "--log-dir") : rc;
     }
     if (asprintf(&s->log_dir, "%s/%s", s->log_root, s->job_id) < 0) {
         s->log_dir = NULL;

@@ -202,8 +202,8 @@ void session_report(struct session *s)
     ensure_end(s);
     console_live(s->console, NULL, 0);
     rmdir(s->log_dir); /* only if it is empty */
-    if (!is_run(s) && s->is_log_root_new) {
-        rmdir(s->log_root); /* a question leaves nothing */
+    if (!is_run(s)) {
+        logdir_unmake(&s->made); /* a question leaves nothing */
     }
     bool has_logs = access(s->log_dir, F_OK) == 0;
     if (!is_run(s) && session_exit_code(s) == 0) {

@@ -122,7 +122,7 @@ static int append_missing(struct gpul_buf *out, const struct status *s)
     return rc;
 }
 
-static void append_phase(struct gpul_buf *out, const struct status *s)
+int status_words(struct gpul_buf *out, const struct status *s)
 {
     switch (s->phase) {
     case STATUS_GATHERING:
@@ -148,6 +148,7 @@ static void append_phase(struct gpul_buf *out, const struct status *s)
     case STATUS_RUNNING:
         break;
     }
+    return out->is_failed ? GPUL_ELIMIT : 0;
 }
 
 int status_live(struct gpul_buf *out, const struct status *s,
@@ -161,7 +162,7 @@ int status_live(struct gpul_buf *out, const struct status *s,
     struct gpul_buf line;
     gpul_buf_init(&line, LIVE_BYTES_MAX);
     gpul_buf_appendf(&line, "[%s] ", time);
-    append_phase(&line, s);
+    status_words(&line, s);
     size_t n = line.used < width ? line.used : width;
     int rc = gpul_buf_append(out, line.data, n);
     if (rc == 0 && n < line.used && n > 3) {

@@ -39,6 +39,10 @@ void status_update(struct status *s, const Gpul__Event *event);
 
 bool status_has_joined(const struct status *s, uint32_t index);
 
+/* Append what is being waited for, without the time; nothing while the ranks
+ * run. */
+int status_words(struct gpul_buf *out, const struct status *s);
+
 /* Append the live line, at most `width` columns and without newline;
  * nothing in a phase that has none. */
 int status_live(struct gpul_buf *out, const struct status *s,

@@ -67,6 +67,24 @@ launch --dry-run --log-dir "$scratch/new" -- true
 expect_status 0
 [ ! -e "$scratch/new" ] || fail "the directory is left"
 
+it "nor the directories above it; nor does env, nor a launch that is refused"
+launch --dry-run --log-dir "$scratch/new/one/more" -- true
+expect_status 0
+[ ! -e "$scratch/new" ] || fail "directories are left"
+run "$bin/gpulaunch" env --local --rank 0 --log-dir "$scratch/new/one" -- true
+expect_status 0
+[ ! -e "$scratch/new" ] || fail "directories are left by env"
+launch --log-dir "$scratch/new/one" --nccl-lib "$scratch/none" -- true
+expect_status 125
+[ ! -e "$scratch/new" ] || fail "directories are left by a refused launch"
+
+it "a question leaves no default place for logs either"
+(
+    export XDG_STATE_HOME=$scratch/fresh/state
+    launch --dry-run -- true
+    [ ! -e "$scratch/fresh" ] || fail "the state directory is left"
+)
+
 it "--dry-run --json is one object"
 launch --nodes 2 --dry-run --json -- touch "$scratch/witness"
 expect_status 0
