@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/logkeep.h"
 #include "launcher/report.h"
 #include "launcher/result.h"
 #include "launcher/savefile.h"
@@ -197,6 +198,15 @@ static void say_last_line(struct session *s, bool has_logs)
     gpul_buf_release(&sentence);
 }
 
+/* In the default place, which is ours to tidy up. Logs that could not be
+ * marked stay, and that is no news for the user. */
+static void keep_newest(const struct session *s)
+{
+    if (logkeep_mark(s->log_root, s->job_id, NULL) == 0) {
+        logkeep_prune(s->log_root, LOGKEEP_JOBS);
+    }
+}
+
 void session_report(struct session *s)
 {
     ensure_end(s);
@@ -215,4 +225,7 @@ void session_report(struct session *s)
     session_check_output(s);
     report_unclean(s);
     say_last_line(s, has_logs);
+    if (is_run(s) && has_logs && s->plan->log_dir == NULL) {
+        keep_newest(s);
+    }
 }

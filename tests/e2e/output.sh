@@ -66,4 +66,21 @@ it "a rank that reads stdin gets end-of-file, not the terminal"
 launch --nodes 2 --self-test off -- cat
 expect_status 0
 
+it "of failed jobs the newest 20 keep their logs, in the default place only"
+logs_of()
+{
+    find "$1" -mindepth 1 -maxdepth 1 -type d | wc -l
+}
+for _ in {1..22}; do
+    launch --self-test off -q -- false
+    expect_status 1
+done
+[ "$(logs_of "$XDG_STATE_HOME/gpulaunch/logs")" -eq 20 ] || fail "not 20"
+for _ in {1..22}; do
+    launch --self-test off -q --log-dir "$scratch/all" -- false
+done
+[ "$(logs_of "$scratch/all")" -eq 22 ] || fail "the user's own are removed"
+[ -z "$(find "$scratch/all" -name '.gpulaunch-job')" ] || fail "marked"
+forget_logs
+
 done_stories
