@@ -50,13 +50,19 @@ static const struct gpul_field_rule probe_connect_fields[] = {
 };
 SHARED_BODY(probe_connect, NULL);
 
+/* What a row of one probe and one of all begin with. */
+/* clang-format off */
+#define MEASURED                                                               \
+    NUMBER("bytes", 1, UINT64_MAX),                                            \
+    NUMBER("count", 1, UINT64_MAX),                                            \
+    NUMBER("iterations", 1, UINT32_MAX),                                       \
+    ANY64("min_ns"),                                                           \
+    ANY64("median_ns"),                                                        \
+    ANY64("max_ns")
+/* clang-format on */
+
 static const struct gpul_field_rule probe_row_fields[] = {
-    NUMBER("bytes", 1, UINT64_MAX),
-    NUMBER("count", 1, UINT64_MAX),
-    NUMBER("iterations", 1, UINT32_MAX),
-    ANY64("min_ns"),
-    ANY64("median_ns"),
-    ANY64("max_ns"),
+    MEASURED,
     ANY64("mean_ns"),
     ANY64("wrong_elements"),
     CHOICE("collective", 0),
@@ -175,12 +181,7 @@ SHARED_BODY(probe_phase, NULL);
 /* ---- for the front end -------------------------------------------------- */
 
 static const struct gpul_field_rule self_test_row_fields[] = {
-    NUMBER("bytes", 1, UINT64_MAX),
-    NUMBER("count", 1, UINT64_MAX),
-    NUMBER("iterations", 1, UINT32_MAX),
-    ANY64("min_ns"),
-    ANY64("median_ns"),
-    ANY64("max_ns"),
+    MEASURED,
     ANY64("algbw_gbps"),
     ANY64("busbw_gbps"),
     ANY64("wrong_elements"),

@@ -154,125 +154,6 @@ static void test_single_ipv6(void **state)
     env_fixture_release(&f);
 }
 
-struct precedence_row {
-    const char *inherited; /* NULL: not there */
-    const char *user;      /* -x, NULL: not given */
-    enum env_action action;
-    const char *value; /* what the rank gets, NULL: nothing */
-    const char *rule;
-    const char *notices;
-};
-
-static void assert_precedence(const char *name,
-                              const struct precedence_row *row)
-{
-    struct env_fixture f;
-    env_fixture_init(&f, 2, 1);
-    char string[256];
-    snprintf(string, sizeof(string), "%s=%s", name,
-             row->inherited == NULL ? "" : row->inherited);
-    const char *const inherited[] = {row->inherited == NULL ? NULL : string,
-                                     NULL};
-    const struct env_variable user[] = {{name, row->user}};
-    f.in.inherited = inherited;
-    f.in.user = user;
-    f.in.user_count = row->user != NULL;
-    struct env_case c;
-    env_case_init(&c, &f, 0);
-    const char *value = env_case_value(&c, name);
-    if (row->value == NULL) {
-        assert_null(value);
-    } else {
-        assert_string_equal(value, row->value);
-    }
-    if (row->action != 0) {
-        const struct env_entry *entry = env_case_entry(&c, name);
-        assert_non_null(entry);
-        assert_int_equal(entry->action, row->action);
-        assert_string_equal(entry->rule, row->rule);
-        assert_string_equal(entry->value, row->action == ENV_DROPPED
-                                              ? row->inherited
-                                              : row->value);
-    } else {
-        assert_null(env_case_entry(&c, name));
-    }
-    assert_string_equal(env_case_notices(&c), row->notices);
-    env_case_release(&c);
-    env_fixture_release(&f);
-}
-
-/* An identity variable is ours, unless -x says otherwise. */
-static void test_identity_precedence(void **state)
-{
-    (void)state;
-    static const char rule[] = "PyTorch: ranks in the world";
-    static const struct precedence_row rows[] = {
-        {NULL, NULL, ENV_SET, "2", rule, ""},
-        {"2", NULL, ENV_SET, "2", rule, ""},
-        {"8", NULL, ENV_REPLACED, "2", rule,
-         "WORLD_SIZE=8 from your environment is replaced by 2\n"},
-        {"", NULL, ENV_REPLACED, "2", rule,
-         "WORLD_SIZE= from your environment is replaced by 2\n"},
-        {NULL, "9", ENV_KEPT, "9", "given with -x",
-         "WORLD_SIZE=9, given with -x, stands in place of 2\n"},
-        {"8", "9", ENV_KEPT, "9", "given with -x",
-         "WORLD_SIZE=9, given with -x, stands in place of 2\n"},
-        {"8", "2", ENV_KEPT, "2", "given with -x", ""},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        assert_precedence("WORLD_SIZE", &rows[i]);
-    }
-}
-
-/* A default gives way to what the user has. */
-static void test_default_precedence(void **state)
-{
-    (void)state;
-    static const char rule[] = "OpenMP: cores of the host over its ranks";
-    static const char own[] =
-        "your own; by default OpenMP: cores of the host over its ranks";
-    static const struct precedence_row rows[] = {
-        {NULL, NULL, ENV_SET, "16", rule, ""},
-        {"16", NULL, ENV_KEPT, "16", own, ""},
-        {"4", NULL, ENV_KEPT, "4", own,
-         "OMP_NUM_THREADS=4 is kept from your environment (gpulaunch's "
-         "default is each node's own)\n"},
-        {"4", "5", ENV_KEPT, "5", "given with -x", ""},
-        {NULL, "5", ENV_KEPT, "5", "given with -x", ""},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        assert_precedence("OMP_NUM_THREADS", &rows[i]);
-    }
-}
-
-/* A leftover is dropped, what must not be there too; -x wins over both. */
-static void test_leftover_precedence(void **state)
-{
-    (void)state;
-    static const struct precedence_row leftover[] = {
-        {NULL, NULL, 0, NULL, NULL, ""},
-        {"1", NULL, ENV_DROPPED, NULL, "left by another launcher",
-         "not passed on to the ranks: PMI_RANK\n"},
-        {"1", "2", ENV_KEPT, "2", "given with -x", ""},
-    };
-    static const struct precedence_row absent[] = {
-        {NULL, NULL, 0, NULL, NULL, ""},
-        {"1", NULL, ENV_DROPPED, NULL, "Horovod: the world is fixed",
-         "not passed on to the ranks: HOROVOD_ELASTIC\n"},
-        {"1", "2", ENV_KEPT, "2", "given with -x", ""},
-    };
-    static const struct precedence_row other[] = {
-        {NULL, NULL, 0, NULL, NULL, ""},
-        {"a=b", NULL, ENV_INHERITED, "a=b", "inherited", ""},
-        {"a", "b", ENV_KEPT, "b", "given with -x", ""},
-    };
-    for (size_t i = 0; i < 3; i++) {
-        assert_precedence("PMI_RANK", &leftover[i]);
-        assert_precedence("HOROVOD_ELASTIC", &absent[i]);
-        assert_precedence("MY_OWN", &other[i]);
-    }
-}
-
 /* A value of each rank: an inherited one is right for at most one rank, and
  * one notice says so for all. */
 static void test_each_rank(void **state)
@@ -435,114 +316,6 @@ static void test_notice_is_plain(void **state)
     env_fixture_release(&f);
 }
 
-static void assert_refused(struct env_fixture *f, int status, const char *text)
-{
-    struct gpul_error err = {0};
-    struct env_plan *plan = (struct env_plan *)&err;
-    assert_int_equal(env_plan_create(&plan, &f->in, &err), status);
-    assert_null(plan);
-    assert_string_equal(err.text, text);
-    assert_int_equal(env_plan_create(&plan, &f->in, NULL), status);
-    env_fixture_release(f);
-    env_fixture_init(f, 3, 2);
-}
-
-/* A world that cannot train is refused with a sentence that names the fault. */
-static void test_refusals(void **state)
-{
-    (void)state;
-    struct env_fixture f;
-    env_fixture_init(&f, 3, 2);
-    f.addresses[1] = "127.0.1.1";
-    assert_refused(&f, GPUL_EINVAL,
-                   "node 1: its address 127.0.1.1 is a loopback address, which "
-                   "the other 2 hosts of the job cannot reach; give the node "
-                   "an address on their network");
-    f.addresses[2] = "a\"b";
-    assert_refused(&f, GPUL_EINVAL, "node 2: \"a\"b\" is not an address");
-    f.addresses[0] = "";
-    assert_refused(&f, GPUL_EINVAL, "node 0: \"\" is not an address");
-    f.ports[1] = 0;
-    assert_refused(&f, GPUL_EINVAL,
-                   "node 1: 5 ports from 0 on are not all valid ports");
-    f.ports[1] = 65532;
-    assert_refused(&f, GPUL_EINVAL,
-                   "node 1: 5 ports from 65532 on are not all valid ports");
-    f.in.world.roles = (struct gpul_rolemap){{1, 4, 2, 0}};
-    assert_refused(&f, GPUL_EINVAL,
-                   "--roles names 7 ranks, but there are 6: make the counts "
-                   "add up to the ranks");
-    f.in.world.roles = (struct gpul_rolemap){{0, 4, 0, 2}};
-    assert_refused(&f, GPUL_EINVAL,
-                   "--roles: a job has at most one evaluator, not 2");
-    f.rank_counts[1] = 0;
-    assert_refused(&f, GPUL_EINVAL, "node 1: 0 ranks from 2 on, not from 2 on");
-    f.first_ranks[2] = 5;
-    assert_refused(&f, GPUL_EINVAL, "node 2: 2 ranks from 5 on, not from 4 on");
-    f.rank_counts[2] = 1;
-    assert_refused(&f, GPUL_EINVAL, "the nodes have 5 ranks, not 6");
-    f.in.world.job_id = "";
-    assert_refused(&f, GPUL_EINVAL, "the job id is empty");
-    env_fixture_stand_on(&f, 3);
-    assert_refused(&f, GPUL_EINVAL, "there is no node 3 among 3");
-    f.in.node.host_node_index = 1;
-    assert_refused(&f, GPUL_EINVAL, "there is no node 1 among 1 on a host");
-    env_fixture_release(&f);
-}
-
-/* The largest ports a node may hold, and loopback on a single host. */
-static void test_bounds_that_hold(void **state)
-{
-    (void)state;
-    struct env_fixture f;
-    env_fixture_init(&f, 3, 2);
-    for (uint32_t i = 0; i < 3; i++) {
-        f.addresses[i] = "127.0.0.1";
-        f.ports[i] = (uint16_t)(65531 - 5 * i);
-    }
-    f.in.world.host_count = 1;
-    struct env_case c;
-    env_case_init(&c, &f, 0);
-    assert_string_equal(env_case_value(&c, "MASTER_PORT"), "65533");
-    assert_string_equal(env_case_value(&c, "HOROVOD_GLOO_RENDEZVOUS_PORT"),
-                        "65535");
-    env_case_release(&c);
-    env_fixture_release(&f);
-}
-
-/* -x with what is no name, or what Linux cannot pass on, is refused. */
-static void test_user_refusals(void **state)
-{
-    (void)state;
-    static char value[131072];
-    memset(value, 'x', sizeof(value) - 1);
-    struct env_variable user = {"", "1"};
-    struct env_fixture f;
-    env_fixture_init(&f, 1, 1);
-    f.in.user = &user;
-    f.in.user_count = 1;
-    assert_refused(&f, GPUL_EINVAL, "-x: \"\" is not a name");
-    user.name = "A=B";
-    f.in.user = &user;
-    f.in.user_count = 1;
-    assert_refused(&f, GPUL_EINVAL, "-x: \"A=B\" is not a name");
-    user = (struct env_variable){"AB", value};
-    value[sizeof(value) - 1 - 2] = 0; /* "AB=", the value, NUL: one too many */
-    f.in.user = &user;
-    f.in.user_count = 1;
-    assert_refused(&f, GPUL_ELIMIT,
-                   "-x AB: 131073 bytes, over the 131072 that Linux allows "
-                   "for one variable");
-    value[sizeof(value) - 1 - 3] = 0;
-    f.in.user = &user;
-    f.in.user_count = 1;
-    struct env_case c;
-    env_case_init(&c, &f, 0);
-    assert_string_equal(env_case_value(&c, "AB"), value);
-    env_case_release(&c);
-    env_fixture_release(&f);
-}
-
 /* Threads: the cores of the host over all its ranks, at least one. */
 static void test_threads(void **state)
 {
@@ -642,17 +415,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_by_two),
         cmocka_unit_test(test_single_ipv6),
-        cmocka_unit_test(test_identity_precedence),
-        cmocka_unit_test(test_default_precedence),
-        cmocka_unit_test(test_leftover_precedence),
         cmocka_unit_test(test_each_rank),
         cmocka_unit_test(test_each_node),
         cmocka_unit_test(test_nested),
         cmocka_unit_test(test_repeats),
         cmocka_unit_test(test_notice_is_plain),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_bounds_that_hold),
-        cmocka_unit_test(test_user_refusals),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_never_set),
         cmocka_unit_test(test_manual),
