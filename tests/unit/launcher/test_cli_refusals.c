@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Command lines that are refused, and what is said of them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/launcher/cli_line.h"
+
+/* What is wrong is said in one sentence that also says what to do. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment;
+        const char *line;
+        const char *expected;
+    } cases[] = {
+        {"", "",
+         "nothing to do; try gpulaunch --help, or: gpulaunch --local --nodes "
+         "2 -- python train.py"},
+        {"", "--nodes 2 -- true",
+         "no nodes to run on: this version starts nodes on this machine only; "
+         "add --local"},
+        {"", "--local",
+         "no command to run; put it after --, as in: gpulaunch --local "
+         "--nodes 2 -- python train.py"},
+        {"", "--local --",
+         "no command to run; put it after --, as in: gpulaunch --local "
+         "--nodes 2 -- python train.py"},
+        {"", "--local --nodes 0 -- true",
+         "--nodes: \"0\" is not a whole number from 1 to 1000"},
+        {"", "--local -N -3 -- true",
+         "-N: \"-3\" is not a whole number from 1 to 1000"},
+        {"", "--local --nnodes=9999999 -- true",
+         "--nnodes: \"9999999\" is not a whole number from 1 to 1000"},
+        {"GPULAUNCH_NODES=four", "--local -- true",
+         "GPULAUNCH_NODES: \"four\" is not a whole number from 1 to 1000"},
+        {"", "--local --nnodes 1:4 -- true",
+         "--nnodes 1:4: not yet: this version has no elastic jobs; give one "
+         "number"},
+        {"", "--local --per-node 0 -- true",
+         "--per-node: \"0\" is neither gpu nor auto nor a whole number from "
+         "1 to 4096"},
+        {"", "--local --nodes 1000 --per-node 4096 -- true",
+         "1000 nodes x 4096 per node make 4096000 ranks; at most 1048576 are "
+         "possible"},
+        {"", "--local --nodes 2 --nodes 3 -- true",
+         "option --nodes is given twice, as \"2\" and as \"3\""},
+        {"", "--local --lable -- true",
+         "unknown option --lable; did you mean --label?"},
+        {"", "--local --frobnicate -- true",
+         "unknown option --frobnicate; see --help"},
+        {"", "--local --self-test fast -- true",
+         "--self-test: unknown value 'fast'; use quick, full or off"},
+        {"", "--local --self-test quik -- true",
+         "--self-test: unknown value 'quik'; did you mean quick? (quick, full "
+         "or off)"},
+        {"", "--local --color sometimes -- true",
+         "--color: unknown value 'sometimes'; use auto, always or never"},
+        {"", "--local --emulate pbs -- true",
+         "--emulate: unknown value 'pbs'; use slurm"},
+        {"", "--local --timeout soon -- true",
+         "--timeout: \"soon\" is not a duration; write 90, 90s, 1500ms, 5m or "
+         "1.5h"},
+        {"", "--local --join-timeout 0 -- true",
+         "--join-timeout: 0 leaves no time to join; give a time such as 30s"},
+        {"", "--local --label --no-label -- true",
+         "--label and --no-label contradict each other; give one of them"},
+        {"", "--local -q -v -- true",
+         "-v and -q contradict each other; give one of them"},
+        {"", "--local --nodes 3 --roles worker=2,ps=2 -- true",
+         "--roles names 4 ranks, but 3 nodes x 1 per node make 3; change one "
+         "of them"},
+        {"", "--local --per-node 2 --roles chief=1,worker=2 -- true",
+         "--roles names 3 ranks, which cannot fill nodes of 2 ranks; change "
+         "--roles or --per-node"},
+        {"", "--local --per-node gpu --roles worker=2 -- true",
+         "--roles without --nodes needs a number of ranks per node; give "
+         "--nodes N or --per-node K"},
+        {"", "--local --roles worker=2000 -- true",
+         "--roles needs 2000 nodes; at most 1000 local nodes are possible; "
+         "raise --per-node"},
+        {"", "--local --roles boss=1 -- true",
+         "--roles: unknown role \"boss\"; the roles are chief, worker, ps and "
+         "evaluator"},
+        {"", "--local --tf-evaluator own -- true",
+         "--tf-evaluator own needs an evaluator; add evaluator=1 to --roles"},
+        {"", "--local --roles worker=2 --tf-evaluator own -- true",
+         "--tf-evaluator own needs an evaluator; add evaluator=1 to --roles"},
+        {"", "--local -x 1X=2 -- true",
+         "-x: \"1X\" is not the name of a variable; use NAME=VALUE"},
+        {"", "--local -x =2 -- true",
+         "-x: \"\" is not the name of a variable; use NAME=VALUE"},
+        {"", "--local -x UNSET -- true",
+         "-x UNSET: not set in the environment; use UNSET=VALUE"},
+        {"", "--local --log-dir= -- true",
+         "--log-dir: empty; give a directory"},
+        {"", "--local --result= -- true", "--result: empty; give a file"},
+        {"", "--local --backend nvidia -- true",
+         "--backend: unknown value 'nvidia'; use auto, nccl or host"},
+        {"", "--local --nccl-lib= -- true", "--nccl-lib: empty; give a file"},
+        {"", "--local -b 3 -- true",
+         "-b: \"3\" is not a size from 4 bytes (one float) to 1 TiB"},
+        {"", "--local -e 2T -- true",
+         "-e: \"2T\" is not a size from 4 bytes (one float) to 1 TiB"},
+        {"", "--local -e err.log -- true",
+         "-e: \"err.log\" is not a size; write 65536, 64K, 64KiB, 8M or "
+         "1GiB"},
+        {"", "--local -b 1G --maxbytes 8M -- true",
+         "-b 1G is more than --maxbytes 8M (1073741824 and 8388608 bytes); "
+         "the smallest message comes first"},
+        {"", "--local --stepfactor 1 -- true",
+         "--stepfactor: \"1\" is not a whole number from 2 to 1024"},
+        {"", "--local --iters 0 -- true",
+         "--iters: \"0\" is not a whole number from 1 to 1000"},
+        {"", "--local --warmup_iters 1001 -- true",
+         "--warmup_iters: \"1001\" is not a whole number from 0 to 1000"},
+        {"", "--local --check yes -- true",
+         "--check: \"yes\" is not a whole number from 0 to 100"},
+        {"", "--local --min-busbw 0 -- true",
+         "--min-busbw: \"0\" is not a bandwidth in GB/s above 0 and up to "
+         "100000, such as 180 or 2.5"},
+        {"GPULAUNCH_MIN_BUSBW=1.2.3", "--local -- true",
+         "GPULAUNCH_MIN_BUSBW: \"1.2.3\" is not a bandwidth in GB/s above 0 "
+         "and up to 100000, such as 180 or 2.5"},
+        {"", "--local --self-test off --min-busbw 5 -- true",
+         "--min-busbw means nothing with --self-test off; leave one of them "
+         "out"},
+        {"GPULAUNCH_SELF_TEST=off", "--local --backend nccl -- true",
+         "--backend means nothing with GPULAUNCH_SELF_TEST off; leave one of "
+         "them out"},
+        {"", "--local --backend host --nccl-lib x.so -- true",
+         "--nccl-lib means nothing with --backend host; leave one of them "
+         "out"},
+        {"", "--local --self-test-timeout 0 -- true",
+         "--self-test-timeout: 0 leaves no time to test; give a time such as "
+         "30s, or --self-test off"},
+        {"", "--local --rank 1 -- true",
+         "--rank belongs to gpulaunch env; write gpulaunch env --rank 1 ..."},
+        {"", "env --local -- true", "env: of which rank? add --rank R"},
+        {"", "env --local --nodes 2 --rank 2 -- true",
+         "--rank 2: the job has 2 ranks, 0 to 1"},
+        {"", "env --local --rank 2 -- true",
+         "--rank 2: the job has one rank, 0"},
+        {"", "--local --nodes 1 --per-node 2 --roles chief=1 -- true",
+         "--roles names 1 rank, but 1 node x 2 per node make 2; change one "
+         "of them"},
+        {"", "rum --local -- true",
+         "unknown verb \"rum\"; did you mean run? (a command to run goes after "
+         "--)"},
+        {"", "train.py",
+         "unknown verb \"train.py\"; there are run, env and help, and a "
+         "command "
+         "to run goes after --"},
+        {"", "--local python train.py",
+         "\"python\" is not an option; put -- before the command: gpulaunch "
+         "[options] -- python ..."},
+        {"", "help check",
+         "help: no such topic \"check\"; there are run and env"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct line l;
+        int rc = cli_line_parse(&l, cases[i].environment, cases[i].line);
+        assert_string_equal(l.err.text, cases[i].expected);
+        assert_int_equal(rc, GPUL_EINVAL);
+        plan_release(&l.plan);
+    }
+}
+
+/* Flags of other launchers are answered with what to do instead. */
+static void test_foreign(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        const char *expected;
+    } cases[] = {
+        {"--rdzv-endpoint host:29400 --local -- true",
+         "--rdzv-endpoint: not yet: this version starts local nodes only; "
+         "leave it out, gpulaunch brings its own rendezvous"},
+        {"--rdzv_backend=c10d --local -- true",
+         "--rdzv_backend: not yet: this version starts local nodes only; "
+         "leave it out, gpulaunch brings its own rendezvous"},
+        {"--max-restarts 3 --local -- true",
+         "--max-restarts: not yet: this version does not restart a failed "
+         "job; leave it out"},
+        {"--master_port 29500 --local -- true",
+         "--master_port: leave it out: gpulaunch chooses the address and the "
+         "port and tells every rank"},
+        {"-w node[1-4] -- true",
+         "-w: not yet: this version starts local nodes only; use --local "
+         "--nodes N (-w of nccl-tests: use --warmup_iters)"},
+        {"-H a,b -- true",
+         "-H: not yet: this version starts local nodes only; use --local "
+         "--nodes N"},
+        {"--hostfile hosts -- true",
+         "--hostfile: not yet: this version starts local nodes only; use "
+         "--local --nodes N"},
+        {"-np 4 -- true",
+         "-n: use --nodes N and --per-node K: there are N x K ranks (-n of "
+         "nccl-tests: use --iters)"},
+        {"-n 4 -- true",
+         "-n: use --nodes N and --per-node K: there are N x K ranks (-n of "
+         "nccl-tests: use --iters)"},
+        {"-f 2 -- true",
+         "-f: not yet: this version starts local nodes only; use --local "
+         "--nodes N (-f of nccl-tests: use --stepfactor)"},
+        {"-c 1 -- true",
+         "-c: not yet: this version does not bind ranks to cores; leave it "
+         "out (-c of nccl-tests: use --check)"},
+        {"-i 1M -- true",
+         "-i: use --stepfactor N: sizes are multiplied, not added to"},
+        {"--standalone -- true", "--standalone: use --local"},
+        {"-m torch.distributed -- true",
+         "-m: put it into the command: -- python -m MODULE"},
+        {"-t 10 -- true", "-t: use --timeout TIME"},
+        {"--oversubscribe -- true",
+         "--oversubscribe: leave it out: gpulaunch does not ask for it"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct line l;
+        assert_int_equal(cli_line_parse(&l, "", cases[i].line), GPUL_EINVAL);
+        assert_string_equal(l.err.text, cases[i].expected);
+        plan_release(&l.plan);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_foreign),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
