@@ -28,9 +28,11 @@ void core_enter(struct rendezvous *r, enum phase to, uint64_t bound_ms,
 
 void core_await_all(struct rendezvous *r)
 {
-    r->pending = r->roster.joined;
+    r->pending = 0;
     for (uint32_t i = 0; i < r->roster.count; i++) {
-        r->roster.nodes[i].has_answered = !node_is_here(&r->roster.nodes[i]);
+        struct node *node = &r->roster.nodes[i];
+        node->has_answered = !node_is_here(node) && !node->is_away;
+        r->pending += !node->has_answered;
     }
 }
 
@@ -65,15 +67,25 @@ uint32_t core_missing(const struct rendezvous *r, struct text *names)
                          NULL);
 }
 
+static bool is_away(const struct roster *r, uint32_t node_rank, const void *arg)
+{
+    (void)arg;
+    return r->nodes[node_rank].is_away;
+}
+
 void core_waiting(const struct rendezvous *r, struct waiting *out)
 {
-    if (phase_waits_for_probes(r->phase)) {
+    bool is_on_probes = phase_waits_for_probes(r->phase);
+    if (is_on_probes && r->aways.count == 0) {
         gputest_waiting(r, out);
         return;
     }
     out->unit = "nodes";
     out->need = r->roster.count;
-    out->have = out->need - core_missing(r, &out->missing);
+    out->have = out->need;
+    out->have -= is_on_probes
+                     ? missing_names(&out->missing, &r->roster, is_away, NULL)
+                     : core_missing(r, &out->missing);
 }
 
 Gpul__Frame core_frame(const struct rendezvous *r)

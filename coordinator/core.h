@@ -7,6 +7,7 @@
  *   core.c        phases, frames, events for the user
  *   peers.c       connections: open, silent, gone
  *   hello.c       who gets in
+ *   away.c        nodes whose agent has died, and its successor
  *   operator.c    the front end's words
  *   placing.c     ranks given out, ports reported
  *   selftest.c    which self-test, the one on host memory, its failures
@@ -53,8 +54,15 @@ enum {
     /* A TICK this late means that this process did not run, or the machine
      * slept: what looks like silence of a node is then our own. */
     STALL_MS = 1000,
-    /* Refusals that are told to the front end; a flood of them is not. */
+    /* Refusals that are told to the front end; a flood of them is not. The
+     * same for nodes that are away. */
     REFUSALS_TOLD_MAX = 64,
+    AWAYS_TOLD_MAX = 128,
+    /* An agent that is started again at once is worth one line, not two. */
+    AWAY_TELL_MS = 1000,
+    /* Before the launch a generation is begun anew this often because a node
+     * has a new agent; agents that go on dying have a reason. */
+    ANEW_MAX = 2,
     UNITS_TEXT_BYTES = 32, /* what gpul_format_duration may write */
     /* An error that only tells of another probe's end waits so long for that
      * one's own. */
@@ -80,6 +88,12 @@ struct suspicion {
     uint64_t due_ms; /* when it counts as the cause */
     const struct node *node;
     struct text why;
+};
+
+/* What was last sent to all, for a node that comes back meanwhile. */
+struct stop {
+    uint32_t signal;  /* 0: nothing is being stopped */
+    uint64_t kill_ms; /* when its grace is over */
 };
 
 /* What a phase still lacks. */
@@ -111,8 +125,14 @@ struct rendezvous {
     struct peer *peers; /* by connection */
     uint32_t peer_count;
     struct gpul_minheap silences; /* by connection: Hello or lease is due */
+    struct gpul_minheap aways;    /* by node: how long it is waited for */
+    uint32_t aways_told;
+    uint32_t anew_count; /* generations begun anew before the launch */
 
     struct gpul_buf roster_frames;
+    uint32_t launches; /* so far; the attempt, from 1 */
+    bool is_launched;  /* the ranks of this generation */
+    struct stop stop;
     struct verdict verdict;
     struct suspicion suspicion;
     struct facts facts;   /* these three are empty but in a self-test on */
@@ -143,7 +163,7 @@ struct rendezvous {
 void core_enter(struct rendezvous *r, enum phase to, uint64_t bound_ms,
                 const char *why, ...) __attribute__((format(printf, 4, 5)));
 
-/* Wait for an answer of every member. */
+/* Wait for an answer of every member, those that are away included. */
 void core_await_all(struct rendezvous *r);
 
 /* `node` has given it. Returns true when it was the last. */
@@ -152,7 +172,8 @@ bool core_answer(struct rendezvous *r, struct node *node);
 /* Which nodes the phase waits for. Returns how many. */
 uint32_t core_missing(const struct rendezvous *r, struct text *names);
 
-/* The same for any phase, in its own units. */
+/* The same for any phase, in its own units, or the nodes that are away where
+ * the phase cannot end without them. */
 void core_waiting(const struct rendezvous *r, struct waiting *out);
 
 /* Frames to nodes, with epoch and generation. The body is set by the caller.
@@ -187,8 +208,12 @@ void peers_refuse(struct rendezvous *r, uint32_t conn,
 /* End the connection and forget it; a member must have left before. */
 void peers_end(struct rendezvous *r, uint32_t conn);
 
-/* A member broke a rule or fell silent: end its connection, and do what its
+/* A node that has no connection any more is lost: say so, and do what its
  * loss asks for. */
+void peers_depart(struct rendezvous *r, struct node *node, const char *why);
+
+/* A member broke a rule, fell silent or left: end its connection, and do what
+ * its loss asks for. */
 void peers_lose(struct rendezvous *r, struct node *node, const char *why);
 
 /* Silent ones, at a TICK. `is_late`: see STALL_MS. */
@@ -197,6 +222,35 @@ void peers_tick(struct rendezvous *r, bool is_late);
 /* ---- hello.c ---- */
 
 void hello_judge(struct rendezvous *r, uint32_t conn, const Gpul__Frame *frame);
+
+/* It is in, and hears so. */
+void hello_welcome(struct rendezvous *r, const struct node *node,
+                   const Gpul__Hello *hello);
+
+/* ---- away.c ---- */
+
+/* The connection of `node` is gone, because of `why`. False: no other agent
+ * of it is waited for. */
+bool away_begin(struct rendezvous *r, struct node *node, const char *why);
+
+/* Why a node is lost instead, better known than `why`. */
+const char *away_words(const struct rendezvous *r, const struct node *node,
+                       const char *why);
+
+/* Is it the next agent of this node's keeper, and of use? */
+bool away_may_end(const struct rendezvous *r, const struct node *node,
+                  const Gpul__Hello *hello);
+
+/* It is: let it in on `conn`, and tell it where the job is. */
+void away_end(struct rendezvous *r, uint32_t conn, struct node *node,
+              const Gpul__Hello *hello);
+
+/* Wait no longer for `node`, if it is away; for any. */
+void away_forget(struct rendezvous *r, struct node *node);
+void away_forget_all(struct rendezvous *r);
+
+/* Those whose time is over, at a TICK. `is_late`: see STALL_MS. */
+void away_tick(struct rendezvous *r, bool is_late);
 
 /* ---- operator.c ---- */
 
@@ -212,6 +266,9 @@ void operator_timeout(struct rendezvous *r);
 void placing_begin(struct rendezvous *r, const char *why);
 void placing_ready(struct rendezvous *r, struct node *node,
                    const Gpul__Ready *ready);
+
+/* Tell a node that has come back the job and its place. */
+void placing_repeat(struct rendezvous *r, const struct node *node);
 
 /* ---- selftest.c ---- */
 
@@ -272,6 +329,9 @@ void running_begin(struct rendezvous *r, const char *why);
 void running_exits(struct rendezvous *r, struct node *node,
                    const Gpul__Exits *exits);
 
+/* Tell a node that has come back who is where, and that its ranks run. */
+void running_repeat(struct rendezvous *r, const struct node *node);
+
 /* The last report of this rank has come. */
 void running_reported(struct rendezvous *r, struct node *node, uint32_t rank);
 
@@ -284,6 +344,10 @@ void relay_notice(struct rendezvous *r, struct node *node,
                   const Gpul__Notice *notice);
 void relay_env_report(struct rendezvous *r, struct node *node,
                       const Gpul__EnvReport *report);
+
+/* This node gets a new connection: what the front end still has of the old one
+ * is not credited to it. */
+void relay_write_off(struct node *node);
 
 /* The front end is gone: give all credit back in its stead. */
 void relay_discard(struct rendezvous *r);
@@ -325,9 +389,16 @@ void ending_restart(struct rendezvous *r, const char *why);
 void ending_idle(struct rendezvous *r, struct node *node,
                  const Gpul__Idle *idle);
 
-/* The worker of this node ended without joining, with these last words. */
-void ending_never_joined(struct rendezvous *r, struct node *node,
-                         const char *words);
+/* Stop what a node runs that has come back while all others are stopped. */
+void ending_repeat_stop(struct rendezvous *r, const struct node *node);
+
+/* The worker of this node has ended, with these last words. */
+void ending_node_gone(struct rendezvous *r, struct node *node,
+                      const char *words);
+
+/* A member says that it takes no part any more. */
+void ending_leave(struct rendezvous *r, struct node *node,
+                  const Gpul__Leave *leave);
 
 /* A member is gone, before DONE: free its place, or end the job by it. */
 void ending_lost(struct rendezvous *r, struct node *node, const char *why);

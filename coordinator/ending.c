@@ -68,6 +68,7 @@ static void send_finish(struct rendezvous *r)
 static void done(struct rendezvous *r)
 {
     assert(r->outcome.is_decided);
+    away_forget_all(r);
     core_enter(r, PHASE_DONE, LEAVE_DEADLINE_MS, "exit code %u, %s",
                r->outcome.exit_code, r->outcome.text.bytes);
     core_await_all(r);
@@ -101,15 +102,35 @@ static void close_members(struct rendezvous *r)
 
 /* ---- the stop ---- */
 
+static void fill_stop(Gpul__Frame *frame, Gpul__Stop *stop,
+                      const struct rendezvous *r)
+{
+    uint64_t kill_ms = r->stop.kill_ms;
+    gpul__stop__init(stop);
+    stop->signal = r->stop.signal;
+    stop->grace_ms = kill_ms > r->now_ms ? (uint32_t)(kill_ms - r->now_ms) : 0;
+    *frame = core_frame(r);
+    frame->body_case = GPUL__FRAME__BODY_STOP;
+    frame->stop = stop;
+}
+
 static void send_stop(struct rendezvous *r, uint32_t signal, uint32_t grace_ms)
 {
-    Gpul__Stop stop = GPUL__STOP__INIT;
-    stop.signal = signal;
-    stop.grace_ms = grace_ms;
-    Gpul__Frame frame = core_frame(r);
-    frame.body_case = GPUL__FRAME__BODY_STOP;
-    frame.stop = &stop;
+    Gpul__Stop stop;
+    Gpul__Frame frame;
+    r->stop = (struct stop){signal, r->now_ms + grace_ms};
+    fill_stop(&frame, &stop, r);
     core_send_all(r, &frame);
+}
+
+void ending_repeat_stop(struct rendezvous *r, const struct node *node)
+{
+    Gpul__Stop stop;
+    Gpul__Frame frame;
+    if (r->stop.signal != 0) {
+        fill_stop(&frame, &stop, r);
+        core_send(r, node, &frame);
+    }
 }
 
 /* Wait for the members that have something alive. */
@@ -186,6 +207,7 @@ void ending_kill(struct rendezvous *r)
 void ending_restart(struct rendezvous *r, const char *why)
 {
     core_enter(r, PHASE_RESTARTING, stop_bound_ms(r), "%s", why);
+    r->suspicion.is_held = false;
     core_tell_text(r, GPUL__EVENT__KIND__RETRYING, NULL, "%s", why);
     await_idle(r);
     send_stop(r, SIGTERM, r->job.grace_ms);
@@ -195,10 +217,10 @@ void ending_restart(struct rendezvous *r, const char *why)
 /* ---- idle ---- */
 
 static void record_unclean(struct rendezvous *r, const struct node *node,
-                           const Gpul__Idle *idle)
+                           char *const *unclean, size_t count)
 {
-    for (size_t i = 0; i < idle->n_unclean; i++) {
-        outcome_add_unclean(&r->outcome, node, idle->unclean[i]);
+    for (size_t i = 0; i < count; i++) {
+        outcome_add_unclean(&r->outcome, node, unclean[i]);
     }
 }
 
@@ -229,7 +251,7 @@ void ending_idle(struct rendezvous *r, struct node *node,
     }
     node->is_idle = true;
     relay_input_left(r, node);
-    record_unclean(r, node, idle);
+    record_unclean(r, node, idle->unclean, idle->n_unclean);
     if (r->phase == PHASE_RESTARTING) {
         restart_when_idle(r, node, idle);
     } else if (r->phase == PHASE_DRAINING && core_answer(r, node)) {
@@ -252,8 +274,10 @@ static void lost_before_launch(struct rendezvous *r, struct node *node,
 static void lost_with_ranks(struct rendezvous *r, struct node *node,
                             const char *why)
 {
-    outcome_add_unclean(&r->outcome, node,
-                        "lost; what ran there was not seen to end");
+    if (!node->has_accounted) {
+        outcome_add_unclean(&r->outcome, node,
+                            "lost; what ran there was not seen to end");
+    }
     outcome_decide(&r->outcome, OUTCOME_INFRASTRUCTURE, "node_lost", node,
                    "node %s (%s) was lost while %s: %s", node->name,
                    node_hostname(node), phase_name(r->phase), why);
@@ -267,17 +291,31 @@ static void decide_never_joined(struct rendezvous *r, const struct node *node)
     ending_begin(r, 0);
 }
 
-void ending_never_joined(struct rendezvous *r, struct node *node,
-                         const char *words)
+void ending_node_gone(struct rendezvous *r, struct node *node,
+                      const char *words)
 {
     free(node->last_words);
     node->last_words = text_copy(words);
     if (node->last_words == NULL) {
         outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a sentence");
-    } else if (!node_is_here(node)) {
+    } else if (node_is_here(node)) {
+        return; /* its connection closes next, maybe after its own words */
+    } else if (r->phase == PHASE_GATHERING) {
         decide_never_joined(r, node);
+    } else if (node->is_away) {
+        away_forget(r, node);
+        peers_depart(r, node, words);
     }
-    /* Else its connection is about to be closed: see ending_lost. */
+}
+
+void ending_leave(struct rendezvous *r, struct node *node,
+                  const Gpul__Leave *leave)
+{
+    struct text why;
+    text_format(&why, "%s", leave->text[0] != 0 ? leave->text : "it left");
+    record_unclean(r, node, leave->unclean, leave->n_unclean);
+    node->has_accounted = leave->is_clean || leave->n_unclean > 0;
+    peers_lose(r, node, why.bytes);
 }
 
 void ending_lost(struct rendezvous *r, struct node *node, const char *why)
@@ -290,7 +328,7 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
         }
         return;
     case PHASE_ASSIGNING:
-        if (r->generation > 1) {
+        if (r->launches > 0) {
             lost_with_ranks(r, node, why); /* the command has run before */
         } else {
             lost_before_launch(r, node, why);
@@ -313,11 +351,17 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
         }
         return;
     case PHASE_RESTARTING:
-        lost_with_ranks(r, node, why);
+        if (r->launches > 0) {
+            lost_with_ranks(r, node, why);
+        } else {
+            lost_before_launch(r, node, why);
+        }
         return;
     case PHASE_DRAINING:
         if (!node->has_answered) {
-            outcome_add_unclean(&r->outcome, node, "lost while it stopped");
+            if (!node->has_accounted) {
+                outcome_add_unclean(&r->outcome, node, "lost while it stopped");
+            }
             if (core_answer(r, node)) {
                 done(r);
             }
@@ -371,7 +415,10 @@ static void restart_late(struct rendezvous *r)
     struct text names;
     core_missing(r, &names);
     outcome_decide(&r->outcome, OUTCOME_INFRASTRUCTURE, "unclean", NULL,
-                   "the ranks could not be stopped to start them again on: %s",
+                   "the %s again on: %s",
+                   r->launches > 0
+                       ? "ranks could not be stopped to start them"
+                       : "self-test could not be stopped to begin it",
                    names.bytes);
     ending_begin(r, SIGKILL);
 }

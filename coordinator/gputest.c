@@ -284,7 +284,7 @@ static void enter_next(struct rendezvous *r)
 static void advance(struct rendezvous *r)
 {
     while (phase_waits_for_probes(r->phase) && !r->suspicion.is_held &&
-           is_complete(r)) {
+           r->aways.count == 0 && is_complete(r)) {
         enter_next(r);
     }
 }

@@ -51,9 +51,6 @@ static void judge_peer(struct refusal *out, const struct rendezvous *r,
                "epoch %u, generation %u",
                hello->node_name, frame->epoch, frame->generation,
                r->config.epoch, r->generation);
-    } else if (r->phase >= PHASE_DRAINING) {
-        REFUSE(out, JOB_OVER, "node %s came when the job had ended",
-               hello->node_name);
     }
 }
 
@@ -67,7 +64,10 @@ static void judge_place(struct refusal *out, const struct rendezvous *r,
                         const struct node *node, uint32_t conn,
                         const Gpul__Hello *hello)
 {
-    if (node == NULL) {
+    if (r->phase >= PHASE_DRAINING) {
+        REFUSE(out, JOB_OVER, "node %s came when the job had ended",
+               hello->node_name);
+    } else if (node == NULL) {
         REFUSE(out, UNKNOWN_NAME,
                "no node of the name %s is expected in job %s", hello->node_name,
                r->job.job_id);
@@ -77,6 +77,11 @@ static void judge_place(struct refusal *out, const struct rendezvous *r,
                "from %s, is there; give each its own name",
                node->name, r->peers[conn].address,
                r->peers[node->conn].address);
+    } else if (node->is_away) {
+        REFUSE(out, DUPLICATE_NAME,
+               "a second node of the name %s came from %s while the first, "
+               "from %s, is away for a moment; give each its own name",
+               node->name, r->peers[conn].address, node->address);
     } else if (r->phase != PHASE_GATHERING) {
         REFUSE(out, TOO_LATE,
                "node %s came too late: the job has gone on to %s", node->name,
@@ -84,11 +89,11 @@ static void judge_place(struct refusal *out, const struct rendezvous *r,
     }
 }
 
-static void welcome(struct rendezvous *r, const struct node *node,
-                    uint32_t version)
+void hello_welcome(struct rendezvous *r, const struct node *node,
+                   const Gpul__Hello *hello)
 {
     Gpul__Welcome welcome = GPUL__WELCOME__INIT;
-    welcome.protocol = version;
+    welcome.protocol = common_version(hello);
     welcome.version = wire_text(r->config.version);
     welcome.heartbeat_ms = GPUL_HEARTBEAT_MS;
     welcome.lease_ms = GPUL_LEASE_MS;
@@ -98,7 +103,8 @@ static void welcome(struct rendezvous *r, const struct node *node,
     core_send(r, node, &frame);
     outbox_allow(&r->out, node->conn,
                  GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_HEARTBEAT) |
-                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_NOTICE));
+                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_NOTICE) |
+                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LEAVE));
 }
 
 static void tell_joined(struct rendezvous *r, const struct node *node)
@@ -129,7 +135,7 @@ static void let_in(struct rendezvous *r, uint32_t conn, struct node *node,
     }
     r->peers[conn].node = node;
     peers_expect(r, conn, GPUL_LEASE_MS);
-    welcome(r, node, common_version(hello));
+    hello_welcome(r, node, hello);
     tell_joined(r, node);
     r->pending = r->roster.count - r->roster.joined;
     if (r->pending == 0) {
@@ -142,13 +148,16 @@ void hello_judge(struct rendezvous *r, uint32_t conn, const Gpul__Frame *frame)
     const Gpul__Hello *hello = frame->hello;
     struct node *node = roster_find(&r->roster, hello->node_name);
     struct refusal refusal = {.reason = GPUL__REFUSE__REASON__NONE};
+    bool is_back = node != NULL && away_may_end(r, node, hello);
     judge_peer(&refusal, r, frame);
-    if (refusal.reason == GPUL__REFUSE__REASON__NONE) {
+    if (refusal.reason == GPUL__REFUSE__REASON__NONE && !is_back) {
         judge_place(&refusal, r, node, conn, hello);
     }
-    if (refusal.reason == GPUL__REFUSE__REASON__NONE) {
-        let_in(r, conn, node, hello);
-    } else {
+    if (refusal.reason != GPUL__REFUSE__REASON__NONE) {
         peers_refuse(r, conn, refusal.reason, refusal.text.bytes);
+    } else if (is_back) {
+        away_end(r, conn, node, hello);
+    } else {
+        let_in(r, conn, node, hello);
     }
 }

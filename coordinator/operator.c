@@ -20,7 +20,8 @@ static int init_peers(struct rendezvous *r, struct gpul_error *err)
         return gpul_fail(err, GPUL_ENOMEM, "out of memory for %u connections",
                          r->peer_count);
     }
-    return gpul_minheap_init(&r->silences, r->peer_count);
+    int rc = gpul_minheap_init(&r->silences, r->peer_count);
+    return rc == 0 ? gpul_minheap_init(&r->aways, r->job.node_count) : rc;
 }
 
 /* One rank has a window of its own; every rank has what every node has. */
@@ -99,8 +100,8 @@ static void cancel(struct rendezvous *r, uint32_t signal, bool is_immediate,
 static void node_gone(struct rendezvous *r, const Gpul__NodeGone *gone)
 {
     struct node *node = roster_find(&r->roster, gone->node_name);
-    if (node != NULL && r->phase == PHASE_GATHERING) {
-        ending_never_joined(r, node, gone->text);
+    if (node != NULL && r->phase < PHASE_DONE) {
+        ending_node_gone(r, node, gone->text);
     }
 }
 

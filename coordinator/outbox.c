@@ -108,6 +108,15 @@ void outbox_send(struct outbox *o, uint32_t conn, const Gpul__Frame *frame)
         frame);
 }
 
+void outbox_send_bytes(struct outbox *o, uint32_t conn,
+                       const struct gpul_buf *frames)
+{
+    push(o, &(struct rendezvous_action){.kind = RENDEZVOUS_SEND,
+                                        .conn = conn,
+                                        .bytes = frames->data,
+                                        .byte_count = frames->used});
+}
+
 void outbox_send_operator(struct outbox *o, const Gpul__Frame *frame)
 {
     push_frame(o, (struct rendezvous_action){.kind = RENDEZVOUS_SEND_OPERATOR},

@@ -37,6 +37,10 @@ void outbox_finish(struct outbox *o, int exit_code);
 void outbox_log(struct outbox *o, bool is_fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Frames that were encoded before; they must outlive the step. */
+void outbox_send_bytes(struct outbox *o, uint32_t conn,
+                       const struct gpul_buf *frames);
+
 /* The same bytes to each of `conns`, which is an array from outbox_alloc. */
 void outbox_send_many(struct outbox *o, const uint32_t *conns,
                       size_t conn_count, const Gpul__Frame *frame);

@@ -65,15 +65,9 @@ void peers_refuse(struct rendezvous *r, uint32_t conn,
     peers_end(r, conn);
 }
 
-/* The node's connection is off; say so and judge the loss. */
-static void leave(struct rendezvous *r, struct node *node, const char *why)
+void peers_depart(struct rendezvous *r, struct node *node, const char *why)
 {
-    roster_leave(&r->roster, node);
     relay_input_left(r, node);
-    if (r->phase >= PHASE_DONE) {
-        ending_left(r);
-        return;
-    }
     outbox_log(&r->out, false, "lost %s: %s", node->name, why);
     Gpul__Event event = GPUL__EVENT__INIT;
     event.kind = GPUL__EVENT__KIND__NODE_LEFT;
@@ -88,8 +82,31 @@ static void leave(struct rendezvous *r, struct node *node, const char *why)
 
 void peers_lose(struct rendezvous *r, struct node *node, const char *why)
 {
-    peers_end(r, node->conn);
-    leave(r, node, why);
+    uint32_t conn = node->conn;
+    roster_leave(&r->roster, node);
+    peers_end(r, conn);
+    if (r->phase >= PHASE_DONE) {
+        ending_left(r);
+    } else {
+        peers_depart(r, node, why);
+    }
+}
+
+/* The front end may have told the reason before. */
+static void close_member(struct rendezvous *r, struct node *node,
+                         const char *why)
+{
+    bool is_known = r->phase > PHASE_GATHERING && node->last_words != NULL;
+    roster_leave(&r->roster, node);
+    if (r->phase >= PHASE_DONE) {
+        ending_left(r);
+    } else if (is_known) {
+        struct text words;
+        text_format(&words, "%s", node->last_words);
+        peers_depart(r, node, words.bytes);
+    } else if (!away_begin(r, node, why)) {
+        peers_depart(r, node, away_words(r, node, why));
+    }
 }
 
 void peers_closed(struct rendezvous *r, uint32_t conn, const char *why)
@@ -100,7 +117,7 @@ void peers_closed(struct rendezvous *r, uint32_t conn, const char *why)
     struct node *node = r->peers[conn].node;
     forget(r, conn);
     if (node != NULL) {
-        leave(r, node, why != NULL ? why : "it closed its connection");
+        close_member(r, node, why != NULL ? why : "it closed its connection");
     }
 }
 

@@ -4,6 +4,8 @@
 #include <assert.h>
 
 #define BIT(phase) (1u << PHASE_##phase)
+/* To begin anew, or for good. */
+#define STOPS (BIT(RESTARTING) | BIT(DRAINING))
 #define ON_GPUS "self-test phase "
 
 static const struct {
@@ -14,18 +16,18 @@ static const struct {
     [PHASE_GATHERING] = {"gathering", BIT(ASSIGNING) | BIT(DONE)},
     [PHASE_ASSIGNING] = {"assigning", BIT(LISTENING) | BIT(FACTS) |
                                           BIT(REPORTING) | BIT(RUNNING) |
-                                          BIT(DRAINING)},
+                                          STOPS},
     [PHASE_FACTS] = {ON_GPUS "facts",
-                     BIT(CUDA) | BIT(LISTENING) | BIT(RUNNING) | BIT(DRAINING)},
-    [PHASE_CUDA] = {ON_GPUS "cuda", BIT(UID) | BIT(DRAINING)},
-    [PHASE_UID] = {ON_GPUS "uid", BIT(INIT) | BIT(DRAINING)},
-    [PHASE_INIT] = {ON_GPUS "init", BIT(COLL) | BIT(DRAINING)},
-    [PHASE_COLL] = {ON_GPUS "coll", BIT(END) | BIT(DRAINING)},
-    [PHASE_END] = {ON_GPUS "end", BIT(RUNNING) | BIT(DRAINING)},
-    [PHASE_LISTENING] = {"listening", BIT(PROBING) | BIT(DRAINING)},
-    [PHASE_PROBING] = {"probing", BIT(RUNNING) | BIT(DRAINING)},
+                     BIT(CUDA) | BIT(LISTENING) | BIT(RUNNING) | STOPS},
+    [PHASE_CUDA] = {ON_GPUS "cuda", BIT(UID) | STOPS},
+    [PHASE_UID] = {ON_GPUS "uid", BIT(INIT) | STOPS},
+    [PHASE_INIT] = {ON_GPUS "init", BIT(COLL) | STOPS},
+    [PHASE_COLL] = {ON_GPUS "coll", BIT(END) | STOPS},
+    [PHASE_END] = {ON_GPUS "end", BIT(RUNNING) | STOPS},
+    [PHASE_LISTENING] = {"listening", BIT(PROBING) | STOPS},
+    [PHASE_PROBING] = {"probing", BIT(RUNNING) | STOPS},
     [PHASE_REPORTING] = {"reporting", BIT(DRAINING)},
-    [PHASE_RUNNING] = {"running", BIT(RESTARTING) | BIT(DRAINING)},
+    [PHASE_RUNNING] = {"running", STOPS},
     [PHASE_RESTARTING] = {"restarting", BIT(ASSIGNING) | BIT(DRAINING)},
     [PHASE_DRAINING] = {"draining", BIT(DONE)},
     [PHASE_DONE] = {"done", BIT(OVER)},
@@ -52,6 +54,11 @@ bool phase_is_on_gpus(enum phase phase)
 bool phase_waits_for_probes(enum phase phase)
 {
     return phase_is_on_gpus(phase) && phase != PHASE_FACTS;
+}
+
+bool phase_is_forming(enum phase phase)
+{
+    return phase >= PHASE_ASSIGNING && phase <= PHASE_PROBING;
 }
 
 bool phase_may_follow(enum phase from, enum phase to)

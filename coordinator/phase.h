@@ -10,6 +10,8 @@
  *                          |   |           -> COLL -> END -----+  |  |
  *                          |   +-> RUNNING, REPORTING             |  |
  *                          +------------ RESTARTING <-------------+  |
+ *                                        ^ and from all between     |
+ *                                          ASSIGNING and RUNNING    |
  *                                                                    v
  *   every phase from ASSIGNING on ---------------------------> DRAINING
  *   START, GATHERING ------------> DONE <-------------------------+
@@ -49,6 +51,10 @@ const char *phase_short_name(enum phase phase);
 
 /* Is it one of the self-test on GPUs? */
 bool phase_is_on_gpus(enum phase phase);
+
+/* Is a generation being put together, ASSIGNING to the end of the self-test?
+ * Nothing of the user's runs then. */
+bool phase_is_forming(enum phase phase);
 
 /* Does it wait for probes rather than for nodes? */
 bool phase_waits_for_probes(enum phase phase);

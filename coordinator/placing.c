@@ -20,6 +20,7 @@ static uint64_t member_mask(const struct rendezvous *r)
 {
     uint64_t mask = GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_HEARTBEAT) |
                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_NOTICE) |
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LEAVE) |
                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_READY) |
                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_EXITS) |
                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_IDLE);
@@ -40,9 +41,8 @@ static uint64_t member_mask(const struct rendezvous *r)
     return mask;
 }
 
-static void send_places(struct rendezvous *r)
+static void send_place(struct rendezvous *r, const struct node *node)
 {
-    uint64_t mask = member_mask(r);
     Gpul__Assign assign = GPUL__ASSIGN__INIT;
     assign.restart_count = r->outcome.restarts;
     assign.avoid_ports = r->avoid_ports;
@@ -50,15 +50,26 @@ static void send_places(struct rendezvous *r)
     Gpul__Frame frame = core_frame(r);
     frame.body_case = GPUL__FRAME__BODY_ASSIGN;
     frame.assign = &assign;
+    assign_fill(&assign, &r->roster, node, r->world_size);
+    outbox_allow(&r->out, node->conn, member_mask(r));
+    core_send(r, node, &frame);
+}
+
+static void send_places(struct rendezvous *r)
+{
     for (uint32_t i = 0; i < r->roster.count; i++) {
         struct node *node = &r->roster.nodes[i];
         node->is_idle = false;
         node->port_base = 0;
         node->probe_port = 0;
-        assign_fill(&assign, &r->roster, node, r->world_size);
-        outbox_allow(&r->out, node->conn, mask);
-        core_send(r, node, &frame);
+        send_place(r, node);
     }
+}
+
+void placing_repeat(struct rendezvous *r, const struct node *node)
+{
+    outbox_send_bytes(&r->out, node->conn, &r->job.frame);
+    send_place(r, node);
 }
 
 /* Nodes first .. end-1 in one event; returns end. */
@@ -128,6 +139,9 @@ void placing_begin(struct rendezvous *r, const char *why)
     }
     core_enter(r, PHASE_ASSIGNING, GPUL_READY_DEADLINE_MS, "%s", why);
     r->generation++;
+    r->stop.signal = 0;
+    r->is_launched = false;
+    gputest_release(r); /* what an earlier generation has found out */
     core_await_all(r);
     if (r->generation == 1) {
         core_send_all_bytes(r, &r->job.frame);

@@ -49,20 +49,32 @@ void relay_output(struct rendezvous *r, struct node *node,
     core_tell(r, &frame);
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 void relay_credit(struct rendezvous *r, const Gpul__Credit *credit)
 {
     if (credit->node_rank >= r->roster.count) {
         return;
     }
     struct node *node = &r->roster.nodes[credit->node_rank];
-    uint64_t bytes = credit->bytes < node->uncredited_bytes
-                         ? credit->bytes
-                         : node->uncredited_bytes;
+    /* What was sent first is written first. */
+    uint64_t orphaned = smaller(credit->bytes, node->orphan_bytes);
+    uint64_t bytes = smaller(credit->bytes - orphaned, node->uncredited_bytes);
+    node->orphan_bytes -= orphaned;
+    node->uncredited_bytes -= bytes;
+    r->uncredited_bytes -= orphaned + bytes;
     if (bytes > 0) {
-        node->uncredited_bytes -= bytes;
-        r->uncredited_bytes -= bytes;
         send_credit(r, node, bytes);
     }
+}
+
+void relay_write_off(struct node *node)
+{
+    node->orphan_bytes += node->uncredited_bytes;
+    node->uncredited_bytes = 0;
 }
 
 void relay_discard(struct rendezvous *r)
@@ -73,6 +85,7 @@ void relay_discard(struct rendezvous *r)
             send_credit(r, node, node->uncredited_bytes);
             node->uncredited_bytes = 0;
         }
+        node->orphan_bytes = 0;
     }
     r->uncredited_bytes = 0;
 }

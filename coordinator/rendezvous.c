@@ -41,6 +41,7 @@ void rendezvous_destroy(struct rendezvous *r)
     free(r->peers);
     free(r->rank_ended);
     gpul_minheap_release(&r->silences);
+    gpul_minheap_release(&r->aways);
     gpul_buf_release(&r->roster_frames);
     gputest_release(r);
     input_release(&r->input);
@@ -127,6 +128,9 @@ static void member_message(struct rendezvous *r, struct node *node,
     case GPUL__FRAME__BODY_NOTICE:
         relay_notice(r, node, frame->notice);
         return;
+    case GPUL__FRAME__BODY_LEAVE:
+        ending_leave(r, node, frame->leave);
+        return;
     default:
         generation_message(r, node, frame);
         return;
@@ -167,17 +171,26 @@ static void tell_waiting(struct rendezvous *r)
     core_tell_event(r, &event);
 }
 
+/* While a node is away, its probes are gone with its agent: what others say
+ * of their end says nothing new. */
+static uint64_t suspicion_due_ms(const struct rendezvous *r)
+{
+    bool is_due = r->suspicion.is_held && r->aways.count == 0;
+    return is_due ? r->suspicion.due_ms : NEVER_MS;
+}
+
 /* Before the bound of the phase is; but on host memory who is silent at that
- * bound is the cause of all suspicion. */
+ * bound is the cause of all suspicion, and so is who is away. */
 static void judge_suspicion(struct rendezvous *r)
 {
     bool is_over = r->phase_deadline_ms <= r->now_ms;
     bool is_ring = r->phase == PHASE_LISTENING || r->phase == PHASE_PROBING;
+    bool has_cause = is_ring || r->aways.count > 0;
     if (!r->suspicion.is_held ||
-        (!is_over && r->suspicion.due_ms > r->now_ms)) {
+        (!is_over && suspicion_due_ms(r) > r->now_ms)) {
         return;
     }
-    if (is_over && is_ring) {
+    if (is_over && has_cause) {
         r->suspicion.is_held = false;
     } else {
         selftest_convict(r);
@@ -187,6 +200,7 @@ static void judge_suspicion(struct rendezvous *r)
 static void tick(struct rendezvous *r, bool is_late)
 {
     peers_tick(r, is_late);
+    away_tick(r, is_late);
     if (r->phase_half_ms <= r->now_ms) {
         tell_waiting(r);
     }
@@ -258,13 +272,14 @@ uint64_t rendezvous_next_deadline_ms(const struct rendezvous *r)
     uint64_t due_ms = earlier(r->phase_deadline_ms, r->phase_half_ms);
     due_ms = earlier(due_ms, r->job_deadline_ms);
     due_ms = earlier(due_ms, r->warning_at_ms);
-    if (r->suspicion.is_held) {
-        due_ms = earlier(due_ms, r->suspicion.due_ms);
+    due_ms = earlier(due_ms, suspicion_due_ms(r));
+    uint64_t first_ms;
+    uint32_t id;
+    if (gpul_minheap_peek(&r->silences, &first_ms, &id)) {
+        due_ms = earlier(due_ms, first_ms);
     }
-    uint64_t silence_ms;
-    uint32_t conn;
-    if (gpul_minheap_peek(&r->silences, &silence_ms, &conn)) {
-        due_ms = earlier(due_ms, silence_ms);
+    if (gpul_minheap_peek(&r->aways, &first_ms, &id)) {
+        due_ms = earlier(due_ms, first_ms);
     }
     return r->phase == PHASE_OVER ? NEVER_MS : due_ms;
 }
@@ -295,7 +310,7 @@ static void check_ranks(const struct rendezvous *r)
         assert(node->ranks_left <= node->rank_count);
         next += node->rank_count;
         ranks_left += node->ranks_left;
-        uncredited_bytes += node->uncredited_bytes;
+        uncredited_bytes += node->uncredited_bytes + node->orphan_bytes;
     }
     assert(next == r->world_size);
     assert(r->rank_ended == NULL || ranks_left == r->ranks_left);
@@ -330,6 +345,21 @@ static void check_pending(const struct rendezvous *r)
     assert(pending > 0);
 }
 
+/* Who is away is waited for; a generation is not put together without it. */
+static void check_aways(const struct rendezvous *r)
+{
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        const struct node *node = &r->roster.nodes[i];
+        assert(node->is_away == (r->aways.places[i] != 0));
+        assert(!node->is_away || (!node_is_here(node) && !node->is_idle));
+        assert(!node->is_away || !node->has_answered ||
+               r->phase == PHASE_RUNNING);
+    }
+    assert(r->aways.count == 0 ||
+           (r->phase >= PHASE_ASSIGNING && r->phase <= PHASE_DRAINING &&
+            r->phase != PHASE_REPORTING));
+}
+
 static bool has_ports(const struct rendezvous *r)
 {
     for (uint32_t i = 0; i < r->roster.count; i++) {
@@ -353,7 +383,8 @@ static void check_probes(const struct rendezvous *r)
     assert(memcmp(passed, r->probes.passed, sizeof(passed)) == 0);
     assert(r->probes.count == facts_rank_count(&r->facts));
     gputest_waiting(r, &waiting);
-    assert(waiting.have < waiting.need || r->suspicion.is_held);
+    assert(waiting.have < waiting.need || r->suspicion.is_held ||
+           r->aways.count > 0);
 }
 
 void rendezvous_check(const struct rendezvous *r)
@@ -366,6 +397,7 @@ void rendezvous_check(const struct rendezvous *r)
     }
     if (r->phase >= PHASE_GATHERING && r->phase <= PHASE_DRAINING) {
         check_pending(r);
+        check_aways(r);
     }
     if (r->phase >= PHASE_FACTS && r->phase <= PHASE_RUNNING) {
         assert(has_ports(r));

@@ -153,10 +153,12 @@ int roster_join(struct roster *r, struct node *node, uint32_t conn,
     node->boot_id = block + boot_id_at;
     node->address = block + address_at;
     node->instance = hello->instance;
+    node->attach = hello->attach;
     node->gpus = facts->gpus;
     node->conn = conn;
     free(node->last_words); /* they were of an earlier worker */
     node->last_words = NULL;
+    node->has_accounted = false;
     r->joined++;
     return 0;
 }

@@ -27,7 +27,8 @@ struct node {
     char *address;
     /* What the front end says of a worker that has ended, NULL: nothing. */
     char *last_words;
-    uint64_t instance;
+    uint64_t instance; /* of its keeper */
+    uint32_t attach;   /* number of its keeper's agent */
     uint32_t gpus;
     uint32_t conn; /* NO_CONN: not here */
 
@@ -43,8 +44,12 @@ struct node {
 
     uint32_t ranks_left;       /* not ended, or not reported yet */
     uint64_t uncredited_bytes; /* of Output, relayed and not credited */
+    uint64_t orphan_bytes;     /* the same of connections that are gone */
     bool has_answered;         /* what the phase waits for */
     bool is_idle;              /* nothing of this generation is alive there */
+    bool is_away;              /* not here, and waited for */
+    bool is_away_told;         /* for so long that the user knows */
+    bool has_accounted;        /* it left, and said what is left there */
 };
 
 struct roster {

@@ -66,8 +66,21 @@ static void tell_launched(struct rendezvous *r)
     core_tell_event(r, &event);
 }
 
+static void fill_launch(Gpul__Frame *frame, Gpul__Launch *launch,
+                        const struct rendezvous *r)
+{
+    gpul__launch__init(launch);
+    launch->attempt = r->launches;
+    *frame = core_frame(r);
+    frame->body_case = GPUL__FRAME__BODY_LAUNCH;
+    frame->launch = launch;
+}
+
 void running_begin(struct rendezvous *r, const char *why)
 {
+    Gpul__Launch launch;
+    Gpul__Frame frame;
+    assert(r->aways.count == 0);
     if (r->job.is_env) {
         core_enter(r, PHASE_REPORTING, GPUL_READY_DEADLINE_MS, "%s", why);
     } else {
@@ -77,16 +90,23 @@ void running_begin(struct rendezvous *r, const char *why)
     if (reset_ranks(r) != 0) {
         return;
     }
-    Gpul__Launch launch = GPUL__LAUNCH__INIT;
-    launch.attempt = r->generation;
-    Gpul__Frame frame = core_frame(r);
-    frame.body_case = GPUL__FRAME__BODY_LAUNCH;
-    frame.launch = &launch;
+    r->launches++;
+    r->is_launched = true;
+    fill_launch(&frame, &launch, r);
     core_send_all(r, &frame);
     if (!r->job.is_env) {
         tell_launched(r);
         relay_input_begin(r);
     }
+}
+
+void running_repeat(struct rendezvous *r, const struct node *node)
+{
+    Gpul__Launch launch;
+    Gpul__Frame frame;
+    outbox_send_bytes(&r->out, node->conn, &r->roster_frames);
+    fill_launch(&frame, &launch, r);
+    core_send(r, node, &frame);
 }
 
 static void avoid_port(struct rendezvous *r, uint32_t port)

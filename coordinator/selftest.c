@@ -44,7 +44,7 @@ void selftest_begin(struct rendezvous *r)
 {
     static const char why[] = "every node is ready";
     bool is_wanted = r->job.self_test != GPUL__SELF_TEST__LEVEL__OFF;
-    if (!is_wanted || r->generation > 1) {
+    if (!is_wanted || r->launches > 0) {
         running_begin(r, why);
     } else if (wants_gpus(r)) {
         gputest_begin(r);

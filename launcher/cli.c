@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "launcher/cli_value.h"
+#include "proto/limits.h"
 
 enum {
     JOIN_TIMEOUT_MS = 600000,
@@ -189,6 +190,7 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
     plan->self_test = PLAN_SELF_TEST_QUICK;
     plan->join_timeout_ms = JOIN_TIMEOUT_MS;
     plan->grace_ms = GRACE_MS;
+    plan->orphan_timeout_ms = GPUL_ORPHAN_TIMEOUT_MS;
 
     int consumed = 0;
     int rc = parse_verb(plan, &consumed, argc, argv, err);

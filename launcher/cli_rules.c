@@ -134,6 +134,8 @@ static int check_size(const struct plan *plan, struct gpul_error *err)
     return 0;
 }
 
+enum { ORPHAN_TIMEOUT_MS_MIN = 1000 };
+
 static int check_times(const struct plan *plan, struct gpul_error *err)
 {
     if (plan->join_timeout_ms == 0) {
@@ -141,6 +143,12 @@ static int check_times(const struct plan *plan, struct gpul_error *err)
                          "%s: 0 leaves no time to join; give a time such as "
                          "30s",
                          setting(plan, OPTION_JOIN_TIMEOUT)->spelling);
+    }
+    if (plan->orphan_timeout_ms < ORPHAN_TIMEOUT_MS_MIN) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: leaves no time to reach the coordinator again; "
+                         "give 1s or more",
+                         setting(plan, OPTION_ORPHAN_TIMEOUT)->spelling);
     }
     if (plan_has(plan, OPTION_SELF_TEST_TIMEOUT) &&
         plan->self_test_timeout_ms == 0) {

@@ -290,6 +290,8 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return set_duration(&plan->join_timeout_ms, value, spelling, err);
     case OPTION_GRACE:
         return set_duration(&plan->grace_ms, value, spelling, err);
+    case OPTION_ORPHAN_TIMEOUT:
+        return set_duration(&plan->orphan_timeout_ms, value, spelling, err);
     case OPTION_ENV:
         return add_variable(plan, value, spelling, caller, caller_arg, err);
     case OPTION_LOG_DIR:

@@ -133,6 +133,13 @@ static const struct gpul_option table[] = {
                       .group = BOUNDS,
                       .help = "Time between the signal that stops the ranks "
                               "and SIGKILL. Default 30s."},
+    [OPTION_ORPHAN_TIMEOUT] =
+        {.name = "orphan-timeout",
+         .value = "TIME",
+         .environment = "GPULAUNCH_ORPHAN_TIMEOUT",
+         .group = BOUNDS,
+         .help = "How long the ranks of a node that has lost the coordinator "
+                 "run on before they are stopped. Default 60s."},
     [OPTION_ENV] = {.name = "env",
                     .letter = 'x',
                     .value = "NAME[=VALUE]",
@@ -310,6 +317,7 @@ const char *option_default(enum option option)
         [OPTION_TIMEOUT] = "none",
         [OPTION_JOIN_TIMEOUT] = "10m",
         [OPTION_GRACE] = "30s",
+        [OPTION_ORPHAN_TIMEOUT] = "60s",
         [OPTION_TF_CONFIG] = "auto",
         [OPTION_TF_EVALUATOR] = "absent",
         [OPTION_LABEL] = "auto",

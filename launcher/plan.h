@@ -96,6 +96,7 @@ struct plan {
     uint32_t timeout_ms;     /* 0: none */
     uint32_t join_timeout_ms;
     uint32_t grace_ms;
+    uint32_t orphan_timeout_ms;
     struct plan_variable *variables; /* owned */
     size_t variable_count;
     uint32_t tf_config; /* gpul.Environment.TfConfig */

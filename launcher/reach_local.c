@@ -23,7 +23,7 @@ enum {
     NUMBER_BYTES = 32,
     ADDRESS_BYTES = 32,
     POLL_US = 1000,
-    SWEEP_ROUNDS = 100,
+    SWEEP_ROUNDS = 5000, /* 5 s: a large process takes its time to die */
 };
 
 /* ---- finding ------------------------------------------------------------- */

@@ -31,19 +31,20 @@ static void release_pages(struct record *r)
     r->page_count = 0;
 }
 
+static void forget_lines(char **lines, size_t *count)
+{
+    while (*count > 0) {
+        free(lines[--*count]);
+    }
+}
+
 void record_release(struct record *r)
 {
     release_pages(r);
     gpul__event__free_unpacked(r->self_test, NULL);
-    for (size_t i = 0; i < r->notice_count; i++) {
-        free(r->notices[i]);
-    }
-    for (size_t i = 0; i < r->fact_count; i++) {
-        free(r->facts[i]);
-    }
-    for (size_t i = 0; i < r->setting_count; i++) {
-        free(r->settings[i]);
-    }
+    forget_lines(r->notices, &r->notice_count);
+    forget_lines(r->facts, &r->fact_count);
+    forget_lines(r->settings, &r->setting_count);
     gpul__job_end__free_unpacked(r->end, NULL);
     *r = (struct record){0};
 }
@@ -76,6 +77,15 @@ static void add_line(char **lines, size_t *count, size_t count_max,
     char *copy = strdup(text);
     if (copy != NULL) {
         lines[(*count)++] = copy;
+    }
+}
+
+/* A self-test that is begun anew tells its facts again. */
+static void note_retry(struct record *r)
+{
+    if (r->launched_ms == 0) {
+        forget_lines(r->facts, &r->fact_count);
+        forget_lines(r->settings, &r->setting_count);
     }
 }
 
@@ -118,8 +128,11 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
     case GPUL__EVENT__KIND__LAUNCHED:
         r->launched_ms = now_ms;
         break;
-    case GPUL__EVENT__KIND__NOTICE:
     case GPUL__EVENT__KIND__RETRYING:
+        note_retry(r);
+        add_line(r->notices, &r->notice_count, RECORD_NOTICES_MAX, event->text);
+        break;
+    case GPUL__EVENT__KIND__NOTICE:
         add_line(r->notices, &r->notice_count, RECORD_NOTICES_MAX, event->text);
         break;
     default:

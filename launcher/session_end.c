@@ -154,7 +154,8 @@ void session_step(struct session *s, enum ending_event event)
 
 /* ---- children ------------------------------------------------------------ */
 
-static void tell_early_deaths(struct session *s)
+/* A joined one is no news to the coordinator only if it left when told to. */
+static void tell_deaths(struct session *s)
 {
     for (uint32_t i = 0; i < s->reach.worker_count; i++) {
         struct reach_child *worker = &s->reach.workers[i];
@@ -162,8 +163,7 @@ static void tell_early_deaths(struct session *s)
             continue;
         }
         worker->is_told = true;
-        if (status_has_joined(&s->progress.status, i) ||
-            s->record.end != NULL) {
+        if (s->record.end != NULL) {
             continue;
         }
         struct gpul_buf words;
@@ -201,7 +201,7 @@ void session_reap(struct session *s)
     if (!reach_local_reap(&s->reach)) {
         return;
     }
-    tell_early_deaths(s);
+    tell_deaths(s);
     session_judge_coordinator(s);
     if (workers_alive(s) == 0) {
         session_step(s, ENDING_WORKERS_GONE);

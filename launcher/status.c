@@ -71,9 +71,11 @@ void status_update(struct status *s, const Gpul__Event *event)
 {
     switch (event->kind) {
     case GPUL__EVENT__KIND__NODE_JOINED:
+    case GPUL__EVENT__KIND__NODE_BACK:
         mark(s, event->node_name, true);
         break;
     case GPUL__EVENT__KIND__NODE_LEFT:
+    case GPUL__EVENT__KIND__NODE_AWAY:
         mark(s, event->node_name, false);
         break;
     case GPUL__EVENT__KIND__ASSIGNED:
@@ -176,6 +178,8 @@ bool status_is_detail(const Gpul__Event *event)
 {
     switch (event->kind) {
     case GPUL__EVENT__KIND__NODE_LEFT:
+    case GPUL__EVENT__KIND__NODE_AWAY:
+    case GPUL__EVENT__KIND__NODE_BACK:
     case GPUL__EVENT__KIND__NODE_REFUSED:
     case GPUL__EVENT__KIND__WAITING:
     case GPUL__EVENT__KIND__SELF_TEST_FACTS:
@@ -263,6 +267,10 @@ int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
             event->hostname, event->have, event->need);
     case GPUL__EVENT__KIND__NODE_LEFT:
         return gpul_buf_appendf(out, "%s left: %s", event->node_name, text);
+    case GPUL__EVENT__KIND__NODE_AWAY:
+        return gpul_buf_appendf(out, "%s is away: %s", event->node_name, text);
+    case GPUL__EVENT__KIND__NODE_BACK:
+        return gpul_buf_appendf(out, "%s is back: %s", event->node_name, text);
     case GPUL__EVENT__KIND__NODE_REFUSED:
         return gpul_buf_appendf(out, "refused %s: %s", event->node_name, text);
     case GPUL__EVENT__KIND__WAITING:

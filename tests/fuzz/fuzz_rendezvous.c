@@ -68,7 +68,8 @@ static void look_at_frames(struct world *w,
         if (frame->body_case == GPUL__FRAME__BODY_JOB_END) {
             w->job_ends++;
         }
-        if (from == GPUL_PEER_COORDINATOR) {
+        if (from == GPUL_PEER_COORDINATOR &&
+            frame->body_case != GPUL__FRAME__BODY_JOB) {
             FUZZ_CHECK(frame->generation >= w->generation);
             w->generation = frame->generation;
         }

@@ -13,6 +13,7 @@
 #include "tests/lib/fakeinput.h"
 #include "tests/lib/fakenode.h"
 #include "tests/lib/fakeprobes.h"
+#include "tests/lib/fakeranks.h"
 #include "tests/lib/simtrace.h"
 #include "tests/lib/watch.h"
 
@@ -399,6 +400,12 @@ static void happen(struct cluster *c, const struct sim_event *event)
     case SIM_NODE_DIES:
         fake_die(c, event->node);
         break;
+    case SIM_AGENT_CRASHES:
+        fake_crash(c, event->node);
+        break;
+    case SIM_KEEPER_DIES:
+        fake_keeper_die(c, event->node);
+        break;
     }
 }
 
@@ -435,53 +442,4 @@ void cluster_operate(struct cluster *c, uint64_t at_ms,
                                       .kind = SIM_FROM_OPERATOR,
                                       .payload = payload,
                                       .byte_count = payload->byte_count});
-}
-
-void cluster_cancel(struct cluster *c, uint64_t at_ms, uint32_t signal,
-                    bool is_immediate, bool is_timeout)
-{
-    Gpul__Cancel cancel = GPUL__CANCEL__INIT;
-    cancel.signal = signal;
-    cancel.is_immediate = is_immediate;
-    cancel.is_timeout = is_timeout;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    frame.body_case = GPUL__FRAME__BODY_CANCEL;
-    frame.cancel = &cancel;
-    cluster_operate(c, at_ms, &frame);
-}
-
-void cluster_signal(struct cluster *c, uint64_t at_ms, uint32_t number)
-{
-    Gpul__Signal signal = GPUL__SIGNAL__INIT;
-    signal.signal = number;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    frame.body_case = GPUL__FRAME__BODY_SIGNAL;
-    frame.signal = &signal;
-    cluster_operate(c, at_ms, &frame);
-}
-
-void cluster_operator_leaves(struct cluster *c, uint64_t at_ms)
-{
-    sim_queue_push(&c->queue, (struct sim_event){.at_ms = at_ms,
-                                                 .kind = SIM_OPERATOR_GONE});
-}
-
-void cluster_kill(struct cluster *c, uint32_t node, uint64_t at_ms)
-{
-    sim_queue_push(&c->queue, (struct sim_event){.at_ms = at_ms,
-                                                 .kind = SIM_NODE_DIES,
-                                                 .node = node});
-}
-
-void cluster_start(struct cluster *c)
-{
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    frame.body_case = GPUL__FRAME__BODY_JOB;
-    frame.job = &c->job;
-    cluster_operate(c, c->now_ms, &frame);
-    for (uint32_t i = 0; i < c->node_count; i++) {
-        if (!c->nodes[i].never_dials) {
-            cluster_plan(c, SIM_DIAL, i, 0, 0, c->nodes[i].dial_ms);
-        }
-    }
 }

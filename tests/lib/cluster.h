@@ -126,8 +126,17 @@ struct fake_node {
     bool is_stale;       /* repeats an exit of the generation before */
     bool redials;     /* a new agent comes when the connection was cut early */
     unsigned dies_at; /* body case at whose arrival it dies, 0: none */
-    bool dies_silently; /* the connection stays, nothing moves */
-    bool is_mute;       /* it has died so */
+    bool dies_silently;   /* the connection stays, nothing moves */
+    bool is_mute;         /* it has died so */
+    uint64_t restart_ms;  /* from a crash of an agent to the next one's dial */
+    bool leaves_silently; /* the agent says nothing when its keeper dies */
+
+    /* What its keeper has. */
+    bool is_dead;    /* it has died */
+    uint32_t attach; /* number of its agent */
+    uint32_t held_generation;
+    uint64_t rank_kept; /* bits: ranks that ended, and how */
+    struct rank_plan kept[64];
 
     enum fake_state state;
     struct sim_link *link;
@@ -238,8 +247,14 @@ void cluster_cancel(struct cluster *c, uint64_t at_ms, uint32_t signal,
 void cluster_signal(struct cluster *c, uint64_t at_ms, uint32_t signal);
 void cluster_operator_leaves(struct cluster *c, uint64_t at_ms);
 
-/* A node dies at a given time. */
+/* At a given time a node dies, keeper and agent; its agent only; its keeper.
+ */
 void cluster_kill(struct cluster *c, uint32_t node, uint64_t at_ms);
+void cluster_crash(struct cluster *c, uint32_t node, uint64_t at_ms);
+void cluster_kill_keeper(struct cluster *c, uint32_t node, uint64_t at_ms);
+
+/* The front end tells that the processes of a node have ended. */
+void cluster_tell_gone(struct cluster *c, uint32_t node, uint64_t at_ms);
 
 /* ---- for the doubles ---- */
 

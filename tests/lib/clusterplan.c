@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Describing a cluster: what its job and its nodes are before it runs.
+ * Describing a cluster: what its job and its nodes are before it runs, and what
+ * will befall them.
  */
 #include "tests/lib/cluster.h"
 
@@ -38,6 +39,7 @@ static void init_node(struct fake_node *node, const char *prefix,
         .driver_version = 13000,
         .model = "NVIDIA H200",
         .step_ms = 10,
+        .restart_ms = 20,
     };
 }
 
@@ -140,5 +142,82 @@ void cluster_note(struct cluster *c, const char *format, ...)
         va_end(args);
         gpul_buf_appendf(&c->trace, "%llu %s\n", (unsigned long long)c->now_ms,
                          line);
+    }
+}
+
+/* ---- what befalls it ---- */
+
+void cluster_cancel(struct cluster *c, uint64_t at_ms, uint32_t signal,
+                    bool is_immediate, bool is_timeout)
+{
+    Gpul__Cancel cancel = GPUL__CANCEL__INIT;
+    cancel.signal = signal;
+    cancel.is_immediate = is_immediate;
+    cancel.is_timeout = is_timeout;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_CANCEL;
+    frame.cancel = &cancel;
+    cluster_operate(c, at_ms, &frame);
+}
+
+void cluster_signal(struct cluster *c, uint64_t at_ms, uint32_t number)
+{
+    Gpul__Signal signal = GPUL__SIGNAL__INIT;
+    signal.signal = number;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_SIGNAL;
+    frame.signal = &signal;
+    cluster_operate(c, at_ms, &frame);
+}
+
+void cluster_operator_leaves(struct cluster *c, uint64_t at_ms)
+{
+    sim_queue_push(&c->queue, (struct sim_event){.at_ms = at_ms,
+                                                 .kind = SIM_OPERATOR_GONE});
+}
+
+void cluster_tell_gone(struct cluster *c, uint32_t node, uint64_t at_ms)
+{
+    Gpul__NodeGone gone = GPUL__NODE_GONE__INIT;
+    gone.node_name = wire_text(c->nodes[node].name);
+    gone.text = wire_text("gpulaunch-worker ended by signal 9 (SIGKILL)");
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_NODE_GONE;
+    frame.node_gone = &gone;
+    cluster_operate(c, at_ms, &frame);
+}
+
+static void befall(struct cluster *c, enum sim_kind kind, uint32_t node,
+                   uint64_t at_ms)
+{
+    sim_queue_push(&c->queue, (struct sim_event){
+                                  .at_ms = at_ms, .kind = kind, .node = node});
+}
+
+void cluster_kill(struct cluster *c, uint32_t node, uint64_t at_ms)
+{
+    befall(c, SIM_NODE_DIES, node, at_ms);
+}
+
+void cluster_crash(struct cluster *c, uint32_t node, uint64_t at_ms)
+{
+    befall(c, SIM_AGENT_CRASHES, node, at_ms);
+}
+
+void cluster_kill_keeper(struct cluster *c, uint32_t node, uint64_t at_ms)
+{
+    befall(c, SIM_KEEPER_DIES, node, at_ms);
+}
+
+void cluster_start(struct cluster *c)
+{
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_JOB;
+    frame.job = &c->job;
+    cluster_operate(c, c->now_ms, &frame);
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        if (!c->nodes[i].never_dials) {
+            cluster_plan(c, SIM_DIAL, i, 0, 0, c->nodes[i].dial_ms);
+        }
     }
 }

@@ -99,14 +99,18 @@ void fake_input_take(struct cluster *c, uint32_t index)
 {
     struct fake_node *node = &c->nodes[index];
     Gpul__InputCredit credit = GPUL__INPUT_CREDIT__INIT;
-    credit.bytes = node->input_bytes - node->input_credited + node->lies_about;
-    credit.is_closed = node->has_input_end;
-    if (credit.bytes == 0 && !credit.is_closed) {
-        return;
-    }
+    uint64_t bytes =
+        node->input_bytes - node->input_credited + node->lies_about;
     node->input_credited = node->input_bytes;
     Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_INPUT_CREDIT;
     frame.input_credit = &credit;
-    fake_send(c, node, &frame);
+    /* A retry may bring two windows at once. */
+    while (bytes > 0 || (node->has_input_end && !credit.is_closed)) {
+        bool is_last = bytes <= GPUL_INPUT_WINDOW_BYTES_MAX;
+        credit.bytes = is_last ? bytes : GPUL_INPUT_WINDOW_BYTES_MAX;
+        credit.is_closed = is_last && node->has_input_end;
+        bytes -= credit.bytes;
+        fake_send(c, node, &frame);
+    }
 }

@@ -9,6 +9,7 @@
 #include "proto/limits.h"
 #include "tests/lib/fakeinput.h"
 #include "tests/lib/fakeprobes.h"
+#include "tests/lib/fakeranks.h"
 
 enum { REDIAL_MS = 20, BACKLOG_MS = 1 };
 
@@ -51,6 +52,9 @@ static void send_hello(struct cluster *c, struct fake_node *node)
     hello.node_name = wire_text(node->name);
     hello.instance = node->instance;
     hello.facts = &facts;
+    hello.attach = node->attach;
+    hello.held_generation = node->held_generation;
+    hello.held_attempt = node->held_generation;
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_HELLO;
     frame.hello = &hello;
@@ -60,7 +64,7 @@ static void send_hello(struct cluster *c, struct fake_node *node)
 void fake_dial(struct cluster *c, uint32_t index)
 {
     struct fake_node *node = node_of(c, index);
-    if (node->state != FAKE_AWAY || node->is_mute) {
+    if (node->state != FAKE_AWAY || node->is_mute || node->is_dead) {
         return;
     }
     node->link = cluster_connect(c, index);
@@ -81,6 +85,7 @@ static void leave(struct fake_node *node)
     node->generation = 0;
     node->ranks_alive = 0;
     node->rank_alive = 0;
+    node->held_generation = 0;
 }
 
 void fake_closed(struct cluster *c, uint32_t index)
@@ -92,6 +97,7 @@ void fake_closed(struct cluster *c, uint32_t index)
     leave(node);
     if (comes_back) {
         node->instance += 1000000;
+        node->attach = 0;
         cluster_plan(c, SIM_DIAL, index, 0, 0, REDIAL_MS);
     }
 }
@@ -110,111 +116,7 @@ void fake_die(struct cluster *c, uint32_t index)
     }
 }
 
-/* ---- ranks ---- */
-
-static struct rank_plan plan_of(struct cluster *c, const struct fake_node *node,
-                                uint32_t rank)
-{
-    return c->plan != NULL ? c->plan(c, rank, node->generation)
-                           : (struct rank_plan){.run_ms = 100};
-}
-
-static void send_exit(struct cluster *c, struct fake_node *node, uint32_t rank,
-                      const struct rank_plan *fate)
-{
-    Gpul__Exit one = GPUL__EXIT__INIT;
-    Gpul__Exit *list = &one;
-    one.rank = rank;
-    one.code = fate->code;
-    one.signal = fate->signal;
-    one.exec_errno = fate->exec_errno;
-    one.is_bind_error = fate->is_bind_error;
-    if (fate->exec_errno != 0) {
-        one.text = wire_text("train.py: No such file or directory");
-    }
-    Gpul__Exits exits = GPUL__EXITS__INIT;
-    exits.exits = &list;
-    exits.n_exits = 1;
-    Gpul__Frame frame = fake_frame(node);
-    frame.body_case = GPUL__FRAME__BODY_EXITS;
-    frame.exits = &exits;
-    fake_send(c, node, &frame);
-}
-
-static void send_output(struct cluster *c, struct fake_node *node,
-                        uint32_t rank, uint32_t bytes)
-{
-    static uint8_t data[GPUL_OUTPUT_BYTES_MAX];
-    Gpul__Output output = GPUL__OUTPUT__INIT;
-    Gpul__Frame frame = fake_frame(node);
-    frame.body_case = GPUL__FRAME__BODY_OUTPUT;
-    frame.output = &output;
-    output.rank = rank;
-    output.stream = GPUL__OUTPUT__STREAM__STDOUT;
-    output.data.data = data;
-    while (bytes > 0) {
-        output.data.len = bytes < sizeof(data) ? bytes : sizeof(data);
-        bytes -= (uint32_t)output.data.len;
-        fake_send(c, node, &frame);
-    }
-}
-
-static void end_rank(struct cluster *c, struct fake_node *node, uint32_t index,
-                     uint32_t rank, const struct rank_plan *fate)
-{
-    uint32_t local = rank - node->first_rank;
-    if ((node->rank_alive >> local & 1u) == 0) {
-        return;
-    }
-    node->rank_alive &= ~(UINT64_C(1) << local);
-    node->ranks_alive--;
-    send_output(c, node, rank, fate->output_bytes);
-    send_exit(c, node, rank, fate);
-    if (node->ranks_alive == 0) {
-        cluster_plan(c, SIM_NODE_TIMER, index, FAKE_IDLE, node->generation, 1);
-    }
-}
-
-void fake_rank_end(struct cluster *c, uint32_t index, uint32_t rank,
-                   uint32_t generation)
-{
-    struct fake_node *node = node_of(c, index);
-    if (node->generation == generation && node->ranks_alive > 0) {
-        struct rank_plan fate = plan_of(c, node, rank);
-        end_rank(c, node, index, rank, &fate);
-    }
-}
-
-static void end_stopped(struct cluster *c, uint32_t index)
-{
-    struct fake_node *node = node_of(c, index);
-    struct rank_plan fate = {.signal = node->stop_signal};
-    for (uint32_t i = 0; i < node->rank_count; i++) {
-        end_rank(c, node, index, node->first_rank + i, &fate);
-    }
-}
-
-static void start_ranks(struct cluster *c, uint32_t index)
-{
-    struct fake_node *node = node_of(c, index);
-    node->state = FAKE_RUNNING;
-    node->has_input = false;
-    node->input_bytes = 0;
-    node->input_credited = 0;
-    node->has_input_end = false;
-    node->ranks_alive = node->rank_count;
-    node->rank_alive = node->rank_count >= 64
-                           ? UINT64_MAX
-                           : (UINT64_C(1) << node->rank_count) - 1;
-    for (uint32_t i = 0; i < node->rank_count; i++) {
-        uint32_t rank = node->first_rank + i;
-        struct rank_plan fate = plan_of(c, node, rank);
-        if (!fate.runs_for_ever) {
-            cluster_plan(c, SIM_RANK_END, index, rank, node->generation,
-                         fate.run_ms);
-        }
-    }
-}
+/* ---- running ---- */
 
 static void report_environment(struct cluster *c, uint32_t index)
 {
@@ -261,11 +163,11 @@ static void launch(struct cluster *c, uint32_t index)
     if (node->is_stale && node->generation > 1) {
         struct rank_plan fate = {.code = 5};
         node->generation--;
-        send_exit(c, node, node->first_rank, &fate);
+        fake_send_exit(c, node, node->first_rank, &fate);
         node->generation++;
     }
     if (c->job.mode != GPUL__JOB__MODE__ENV) {
-        start_ranks(c, index);
+        fake_ranks_launch(c, index);
     } else if (!node->never_reports) {
         report_environment(c, index);
     }
@@ -277,7 +179,8 @@ static void take_place(struct cluster *c, uint32_t index,
                        const Gpul__Frame *frame)
 {
     struct fake_node *node = node_of(c, index);
-    if (node->ranks_alive > 0 || node->state != FAKE_MEMBER) {
+    bool is_held = node->held_generation == frame->generation;
+    if ((node->ranks_alive > 0 && !is_held) || node->state != FAKE_MEMBER) {
         fprintf(stderr, "%s: a second generation while one lives\n",
                 node->name);
         abort();
@@ -486,7 +389,7 @@ void fake_timer(struct cluster *c, uint32_t index, enum fake_timer timer,
         return;
     }
     if (timer == FAKE_STOPPED) {
-        end_stopped(c, index);
+        fake_ranks_stop(c, index);
     } else if (timer == FAKE_INPUT && is_busy) {
         fake_input_take(c, index);
     } else if (timer == FAKE_IDLE && is_busy && !node->never_idle &&

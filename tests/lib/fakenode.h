@@ -16,8 +16,6 @@ void fake_dial(struct cluster *c, uint32_t node);
 void fake_message(struct cluster *c, uint32_t node, const Gpul__Frame *frame);
 void fake_timer(struct cluster *c, uint32_t node, enum fake_timer timer,
                 uint32_t generation);
-void fake_rank_end(struct cluster *c, uint32_t node, uint32_t rank,
-                   uint32_t generation);
 void fake_closed(struct cluster *c, uint32_t node);
 void fake_die(struct cluster *c, uint32_t node);
 

@@ -36,6 +36,8 @@ enum sim_kind {
     SIM_RANK_END,   /* rank `number` of `node` */
     SIM_PROBE,      /* step number % 8 of local probe number / 8 of `node` */
     SIM_NODE_DIES,
+    SIM_AGENT_CRASHES,
+    SIM_KEEPER_DIES,
 };
 
 struct sim_event {

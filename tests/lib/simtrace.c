@@ -115,10 +115,10 @@ void trace_node_frame(struct cluster *c, const struct sim_link *link,
 static void trace_event(struct cluster *c, const Gpul__Event *e)
 {
     static const char *const kinds[] = {
-        "none",         "joined",   "left",    "refused",
-        "waiting",      "assigned", "testing", "test passed",
-        "test skipped", "launched", "exited",  "stopping",
-        "retrying",     "notice",   "facts",   "settings",
+        "none",     "joined",   "left",        "refused",      "waiting",
+        "assigned", "testing",  "test passed", "test skipped", "launched",
+        "exited",   "stopping", "retrying",    "notice",       "facts",
+        "settings", "stall",    "away",        "back",
     };
     char count[32] = "";
     if (e->need > 0) {

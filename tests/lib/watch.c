@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "tests/lib/watchaway.h"
 #include "tests/lib/watchprobes.h"
 
-#define NO_CONN UINT32_MAX
+#define NO_CONN WATCH_NO_CONN
 
 #define RULE(c, holds, what) WATCH_RULE(c, holds, what)
 
@@ -60,24 +61,6 @@ void watch_decide(struct watch *w, uint32_t code)
     }
 }
 
-static void lose(struct cluster *c, struct watch_node *node)
-{
-    struct watch *w = c->watch;
-    node->conn = NO_CONN;
-    w->members--;
-    if (w->generation == 0 || w->is_decided) {
-        return;
-    }
-    bool is_running = c->job.mode == GPUL__JOB__MODE__RUN && w->is_launched;
-    if (is_running && !w->is_restarting) {
-        if (!node->is_idle) {
-            watch_decide(w, 75);
-        }
-    } else {
-        watch_decide(w, w->is_restarting || w->generation > 1 ? 75 : 41);
-    }
-}
-
 static uint32_t code_of(const Gpul__Exit *fate)
 {
     if (fate->exec_errno != 0) {
@@ -89,7 +72,9 @@ static uint32_t code_of(const Gpul__Exit *fate)
 static void hear_exit(struct cluster *c, const Gpul__Exit *fate)
 {
     struct watch *w = c->watch;
-    RULE(c, !w->rank_ended[fate->rank], "a double's rank ended twice");
+    if (w->rank_ended[fate->rank]) {
+        return; /* told again by the next agent */
+    }
     w->rank_ended[fate->rank] = true;
     if (w->is_decided || w->is_restarting) {
         return;
@@ -117,7 +102,7 @@ static void hear_word(struct cluster *c, struct watch_node *node)
         return;
     }
     node->has_told = true;
-    if (++w->told < c->job.node_count) {
+    if (++w->told < c->job.node_count || w->is_doomed) {
         return;
     }
     if (w->is_suspicious) {
@@ -150,6 +135,7 @@ static void hear_idle(struct watch *w, struct watch_node *node,
         watch_decide(w, 75);
     }
     node->is_idle = true;
+    node->reads_input = false;
 }
 
 static void hear_ready(struct watch *w, struct watch_node *node,
@@ -176,6 +162,23 @@ static void hear_report(struct cluster *c, const Gpul__EnvReport *report)
     }
 }
 
+/* What is about a generation that is being stopped comes too late. */
+static bool is_of_forming(const Gpul__Frame *frame)
+{
+    return frame->body_case == GPUL__FRAME__BODY_READY ||
+           frame->body_case == GPUL__FRAME__BODY_PROBE_RESULT ||
+           frame->body_case == GPUL__FRAME__BODY_PROBE_FACTS ||
+           frame->body_case == GPUL__FRAME__BODY_PROBE_ID;
+}
+
+/* A node goes on purpose, whatever the generation. */
+static void hear_leave(struct cluster *c, struct watch_node *node)
+{
+    if (c->watch->generation > 0) {
+        node->is_gone = true;
+    }
+}
+
 static void hear_node(struct cluster *c, const struct rendezvous_event *event)
 {
     struct watch *w = c->watch;
@@ -184,7 +187,12 @@ static void hear_node(struct cluster *c, const struct rendezvous_event *event)
     if (node->conn == event->conn) {
         node->heard_ms = c->now_ms;
     }
-    if (node->conn != event->conn || frame->generation != w->generation) {
+    if (frame->body_case == GPUL__FRAME__BODY_LEAVE &&
+        node->conn == event->conn) {
+        hear_leave(c, node);
+    }
+    if (node->conn != event->conn || frame->generation != w->generation ||
+        (w->is_restarting && is_of_forming(frame))) {
         return;
     }
     switch (frame->body_case) {
@@ -206,6 +214,9 @@ static void hear_node(struct cluster *c, const struct rendezvous_event *event)
     case GPUL__FRAME__BODY_IDLE:
         hear_idle(w, node, frame->idle);
         return;
+    case GPUL__FRAME__BODY_INPUT_CREDIT:
+        node->reads_input &= !frame->input_credit->is_closed;
+        return;
     case GPUL__FRAME__BODY_ENV_REPORT:
         hear_report(c, frame->env_report);
         return;
@@ -216,16 +227,21 @@ static void hear_node(struct cluster *c, const struct rendezvous_event *event)
 
 void watch_closed(struct cluster *c, uint32_t conn)
 {
-    if (c->watch == NULL) {
-        return;
+    if (c->watch != NULL) {
+        watch_see_closed(c, conn, false);
     }
-    for (uint32_t i = 0; i < c->node_count; i++) {
-        if (c->watch->nodes[i].conn == conn) {
-            c->watch->dropped = &c->nodes[i];
-            c->watch->dropped_instance = c->watch->nodes[i].instance;
-            lose(c, &c->watch->nodes[i]);
-            return;
-        }
+}
+
+static void hear_operator(struct cluster *c, const Gpul__Frame *frame)
+{
+    if (frame->body_case == GPUL__FRAME__BODY_CANCEL) {
+        watch_decide(c->watch, frame->cancel->is_timeout
+                                   ? 124
+                                   : 128 + frame->cancel->signal);
+    } else if (frame->body_case == GPUL__FRAME__BODY_NODE_GONE) {
+        watch_hear_gone(c, frame->node_gone->node_name);
+    } else if (frame->body_case == GPUL__FRAME__BODY_INPUT) {
+        c->watch->input_bytes += frame->input->data.len;
     }
 }
 
@@ -237,21 +253,23 @@ void watch_before(struct cluster *c, const struct rendezvous_event *event)
     }
     w->dropped = NULL;
     w->is_tick = event->kind == RENDEZVOUS_TICK;
+    w->is_hello = event->kind == RENDEZVOUS_PEER_MESSAGE &&
+                  event->frame->body_case == GPUL__FRAME__BODY_HELLO;
+    w->hello_conn = event->conn;
+    w->attach = w->is_hello ? event->frame->hello->attach : 0;
+    w->held_generation = w->is_hello ? event->frame->hello->held_generation : 0;
     switch (event->kind) {
     case RENDEZVOUS_PEER_MESSAGE:
         hear_node(c, event);
         return;
     case RENDEZVOUS_PEER_CLOSED:
-        watch_closed(c, event->conn);
+        watch_see_closed(c, event->conn, true);
         return;
     case RENDEZVOUS_OPERATOR_MESSAGE:
-        if (event->frame->body_case == GPUL__FRAME__BODY_CANCEL) {
-            watch_decide(w, event->frame->cancel->is_timeout
-                                ? 124
-                                : 128 + event->frame->cancel->signal);
-        } else if (event->frame->body_case == GPUL__FRAME__BODY_INPUT) {
-            w->input_bytes += event->frame->input->data.len;
-        }
+        hear_operator(c, event->frame);
+        return;
+    case RENDEZVOUS_TICK:
+        watch_lose_overdue(c);
         return;
     case RENDEZVOUS_OPERATOR_CLOSED:
         watch_decide(w, 128 + 15);
@@ -271,14 +289,19 @@ static void see_welcome(struct cluster *c, const struct sim_link *link)
         RULE(c, w->nodes[i].conn == NO_CONN || strcmp(c->nodes[i].name, name),
              "a node is on two connections");
     }
-    RULE(c, w->generation == 0, "a node was welcomed after the gathering");
     RULE(c, strcmp(c->nodes[link->node].job_id, c->job.job_id) == 0,
          "a node of another job was welcomed");
     RULE(c,
          w->dropped == NULL || strcmp(w->dropped->name, name) != 0 ||
              w->dropped_instance == c->nodes[link->node].instance,
          "a node lost its place to a twin");
-    RULE(c, !w->is_decided, "a node was welcomed after the end was decided");
+    if (w->generation > 0) {
+        watch_see_return(c, &w->nodes[link->node]);
+    } else {
+        RULE(c, !w->is_decided, "a node was welcomed after the end");
+        w->nodes[link->node].is_gone = false; /* that was another one */
+    }
+    w->nodes[link->node].attach = w->attach;
     w->nodes[link->node].conn = link->conn;
     w->nodes[link->node].heard_ms = c->now_ms;
     w->nodes[link->node].instance = c->nodes[link->node].instance;
@@ -296,7 +319,12 @@ static void start_generation(struct cluster *c, uint32_t generation)
              "a new generation while the old one lives");
         w->nodes[i].is_ready = false;
         w->nodes[i].is_idle = false;
+        w->nodes[i].has_told = false;
     }
+    w->probes = (struct watch_probes){0};
+    w->told = 0;
+    w->is_suspicious = false;
+    w->is_doomed = false;
     w->generation = generation;
     w->next_rank = 0;
     w->assigned = 0;
@@ -315,6 +343,14 @@ static void see_assign(struct cluster *c, const struct sim_link *link,
         start_generation(c, frame->generation);
     }
     RULE(c, node->conn == link->conn, "a place for a stranger");
+    if (w->assigned == c->job.node_count) { /* told to one that is back */
+        RULE(c,
+             node->first_rank == assign->first_rank &&
+                 node->rank_count == assign->rank_count &&
+                 w->world_size == assign->world_size,
+             "a node came back to another place");
+        return;
+    }
     /* The names are node0 .. node<n-1>, in whatever order they are listed. */
     RULE(c,
          strtoul(c->nodes[link->node].name + 4, NULL, 10) == assign->node_rank,
@@ -332,8 +368,7 @@ static void see_assign(struct cluster *c, const struct sim_link *link,
     w->world_size = assign->world_size;
     node->first_rank = assign->first_rank;
     node->rank_count = assign->rank_count;
-    w->probes.gpuless_count +=
-        w->generation == 1 && c->nodes[link->node].gpus == 0;
+    w->probes.gpuless_count += c->nodes[link->node].gpus == 0;
     w->assigned++;
     w->next_rank += assign->rank_count;
 }
@@ -351,6 +386,21 @@ static uint32_t count_deciders(const struct cluster *c)
     return count;
 }
 
+/* Those whose agent may not die now: bytes would be lost with it. */
+static void note_readers(struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        struct watch_node *node = &c->watch->nodes[i];
+        uint32_t rank = c->input_target.rank;
+        bool has_target = c->input_target.is_all ||
+                          (rank >= node->first_rank &&
+                           rank - node->first_rank < node->rank_count);
+        node->reads_input = node->conn != NO_CONN && has_target &&
+                            c->job.input_target != NULL &&
+                            c->job.mode == GPUL__JOB__MODE__RUN;
+    }
+}
+
 static void see_launch(struct cluster *c)
 {
     struct watch *w = c->watch;
@@ -362,6 +412,8 @@ static void see_launch(struct cluster *c)
     watch_see_tested(c);
     RULE(c, w->members == c->job.node_count, "a launch while a node is away");
     w->is_launched = true;
+    w->has_launched = true;
+    note_readers(c);
     for (uint32_t rank = 0; rank < w->world_size; rank++) {
         w->rank_ended[rank] = false;
     }
@@ -387,7 +439,8 @@ void watch_sent(struct cluster *c, const struct sim_link *link,
     }
     RULE(c,
          frame->generation >= w->generation ||
-             frame->body_case == GPUL__FRAME__BODY_REFUSE,
+             frame->body_case == GPUL__FRAME__BODY_REFUSE ||
+             frame->body_case == GPUL__FRAME__BODY_JOB, /* of no generation */
          "the generation fell");
     switch (frame->body_case) {
     case GPUL__FRAME__BODY_WELCOME:
@@ -406,7 +459,11 @@ void watch_sent(struct cluster *c, const struct sim_link *link,
         watch_see_ids(c, link, frame);
         return;
     case GPUL__FRAME__BODY_LAUNCH:
-        see_launch(c);
+        if (link == NULL) {
+            see_launch(c);
+        } else {
+            RULE(c, w->is_launched, "a launch of one node alone");
+        }
         return;
     case GPUL__FRAME__BODY_STOP:
         see_end(c);
@@ -427,6 +484,11 @@ void watch_told(struct cluster *c, const Gpul__Frame *frame)
         return;
     }
     RULE(c, !w->has_ended, "something was told after JobEnd");
+    /* Maybe there is nobody to send a Stop to. */
+    if (frame->body_case == GPUL__FRAME__BODY_EVENT &&
+        frame->event->kind == GPUL__EVENT__KIND__STOPPING) {
+        see_end(c);
+    }
     if (frame->body_case == GPUL__FRAME__BODY_JOB_END) {
         see_end(c);
         w->has_ended = true;
@@ -446,6 +508,11 @@ static void check_promptness(const struct cluster *c)
             RULE(c, c->now_ms - node->heard_ms <= GPUL_LEASE_MS,
                  "a silent node outlived its lease");
         }
+        is_busy = is_busy || node->is_away;
+        RULE(c,
+             !node->is_away || w->has_ended || w->has_finished ||
+                 c->now_ms - node->away_ms <= GPUL_AWAY_MS,
+             "a node was waited for too long");
     }
     RULE(c, !w->has_ended || w->has_finished || w->members == 0,
          "a JobEnd and no Finish");
@@ -486,7 +553,10 @@ void watch_end(struct cluster *c)
              (code == 20 && w->is_suspicious),
          "a deadline with another exit code");
     for (uint32_t i = 0; i < c->node_count; i++) {
-        RULE(c, c->nodes[i].ranks_alive == 0 || c->nodes[i].is_mute,
+        const struct fake_node *node = &c->nodes[i];
+        /* A keeper that has no agent ends them by itself, later. */
+        bool is_orphan = node->state == FAKE_AWAY && node->attach > 0;
+        RULE(c, node->ranks_alive == 0 || node->is_mute || is_orphan,
              "ranks are left on a node that can be reached");
     }
 }

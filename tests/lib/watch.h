@@ -11,9 +11,11 @@
 #include "common/rolemap.h"
 #include "tests/lib/cluster.h"
 
+#define WATCH_NO_CONN UINT32_MAX
+
 /* One double, as seen through its connections. */
 struct watch_node {
-    uint32_t conn; /* that was welcomed, UINT32_MAX: none */
+    uint32_t conn; /* that was welcomed, WATCH_NO_CONN: none */
     uint32_t first_rank;
     uint32_t rank_count; /* 0: no place yet */
     uint64_t heard_ms;   /* when it last said something */
@@ -21,6 +23,11 @@ struct watch_node {
     bool is_ready;
     bool has_told; /* its result on host memory */
     bool is_idle;
+    bool reads_input; /* its ranks may still */
+    bool is_away;
+    bool is_gone;     /* the front end told so while it was still here */
+    uint64_t away_ms; /* since when */
+    uint32_t attach;  /* number of its agent */
 };
 
 enum { WATCH_DEVICES_MAX = 512, WATCH_IDS_MAX = 8 };
@@ -69,10 +76,17 @@ struct watch {
     bool is_restarting;
     bool has_retried;
     uint64_t input_bytes; /* that the front end has sent */
-    bool has_ended;    /* JobEnd was told */
-    bool has_finished; /* Finish was sent */
+    bool has_launched;    /* in any generation */
+    bool is_doomed;       /* a node is away: this generation comes to nothing */
+    uint32_t anew;        /* generations that were begun so */
+    bool has_ended;       /* JobEnd was told */
+    bool has_finished;    /* Finish was sent */
     /* The step being taken. */
     bool is_tick;
+    bool is_hello;
+    uint32_t attach; /* that it says; its agent may have died meanwhile */
+    uint32_t held_generation;
+    uint32_t hello_conn;
     const struct fake_node *dropped; /* whose connection was closed in it */
     uint64_t dropped_instance;       /* as it was then; it may dial again */
 

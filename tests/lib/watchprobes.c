@@ -41,7 +41,7 @@ void watch_hear_facts(struct cluster *c, const Gpul__ProbeFacts *facts)
     }
     snprintf(p->version, sizeof(p->version), "%s", version);
     note_devices(p, facts);
-    if (++p->fact_count < c->job.node_count) {
+    if (++p->fact_count < c->job.node_count || c->watch->is_doomed) {
         return;
     }
     bool may_be_host = p->is_unusable || (!p->has_versions && p->has_twins);
@@ -88,7 +88,7 @@ void watch_hear_gpu_result(struct cluster *c, const Gpul__ProbeResult *result)
         watch_decide(w, 20);
     } else if (!p->is_good[result->probe_rank]) {
         p->is_good[result->probe_rank] = true;
-        if (++p->good_count == p->world_size) {
+        if (++p->good_count == p->world_size && !w->is_doomed) {
             watch_judge_speed(c, p->world_size);
         }
     }
@@ -171,7 +171,7 @@ void watch_see_tested(struct cluster *c)
     const struct watch *w = c->watch;
     const struct watch_probes *p = &w->probes;
     bool wants_test = c->self_test.level != GPUL__SELF_TEST__LEVEL__OFF &&
-                      c->job.mode == GPUL__JOB__MODE__RUN && w->generation == 1;
+                      c->job.mode == GPUL__JOB__MODE__RUN && !w->has_launched;
     bool is_on_gpus = p->fact_count == c->job.node_count && !p->falls_back;
     if (!wants_test) {
         return;

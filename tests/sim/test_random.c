@@ -14,6 +14,7 @@
 
 enum {
     SEEDS = 10000,
+    NODES_MAX = 8,
     RANKS_MAX = 64,
     /* No bound below is over a minute, and a job passes each at most twice
      * (a restart), so that it must have ended by then. */
@@ -24,6 +25,7 @@ enum {
 struct fate {
     struct rank_plan ranks[2][RANKS_MAX]; /* by generation */
     uint64_t delay_max_ms;
+    bool has_crashes[NODES_MAX];
 };
 
 static uint64_t below(struct cluster *c, uint64_t bound)
@@ -118,6 +120,27 @@ static void draw_death(struct cluster *c, uint32_t index)
     }
 }
 
+/* Its keeper lives longer than its agents, most of the time. */
+static void draw_crashes(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = &c->nodes[index];
+    struct fate *fate = c->arg;
+    fate->has_crashes[index] = true;
+    uint32_t crashes = 1 + (uint32_t)below(c, 4);
+    node->restart_ms = chance(c, 10) ? 9000 + below(c, 2000) : below(c, 500);
+    for (uint32_t i = 0; i < crashes; i++) {
+        cluster_crash(c, index, below(c, 8000));
+    }
+    if (chance(c, 20)) {
+        uint64_t at_ms = below(c, 8000);
+        node->leaves_silently = chance(c, 50);
+        cluster_kill_keeper(c, index, at_ms);
+        if (chance(c, 60)) {
+            cluster_tell_gone(c, index, at_ms + below(c, 100));
+        }
+    }
+}
+
 static void draw_weakness(struct cluster *c, struct fake_node *node)
 {
     switch (below(c, 10)) {
@@ -175,6 +198,9 @@ static void draw_node(struct cluster *c, uint32_t index, bool has_faults)
     }
     if (has_faults && chance(c, 8)) {
         draw_weakness(c, node);
+    }
+    if (has_faults && chance(c, 20)) {
+        draw_crashes(c, index);
     }
 }
 
@@ -271,7 +297,10 @@ static void draw_strangers(struct cluster *c)
             node->protocol_max = 99;
             break;
         case 2:
-            node->instance = c->nodes[like].instance; /* dials twice */
+            /* It dials twice, or else is a twin. */
+            if (!((struct fate *)c->arg)->has_crashes[like]) {
+                node->instance = c->nodes[like].instance;
+            }
             break;
         default:
             break; /* a twin */
@@ -389,13 +418,14 @@ static uint32_t run_seed(uint64_t seed, bool is_traced)
     Gpul__Role roles[3];
     Gpul__Role *pointers[3];
     gpul_rng_init(&rng, seed);
-    uint32_t nodes = 1 + (uint32_t)gpul_rng_below(&rng, 8);
+    uint32_t nodes = 1 + (uint32_t)gpul_rng_below(&rng, NODES_MAX);
     cluster_init(&c, "node", nodes, 1 + (uint32_t)gpul_rng_below(&rng, 3));
     c.rng = rng;
     c.is_traced = is_traced;
     c.delay_ms = draw_delay;
     c.plan = plan;
     c.arg = &fate;
+    memset(fate.has_crashes, 0, sizeof(fate.has_crashes));
     fate.delay_max_ms = 1 + below(&c, 50);
     bool has_faults = chance(&c, 75);
     draw_job(&c, has_faults);

@@ -348,60 +348,71 @@ static void test_lost_assigning(void **state)
 {
     (void)state;
     lose_at(GPUL__FRAME__BODY_ASSIGN, 2,
-            "3 lost node1: it closed its connection\n"
-            "3 user: left node1 1/2: it closed its connection\n"
-            "3 assigning -> draining: node node1 (host) was lost while "
-            "assigning: it closed its connection\n"
-            "3 user: stopping: node node1 (host) was lost while assigning: it "
-            "closed its connection\n"
-            "3 all <- stop signal 15 grace 30000\n"
-            "10 draining -> done: exit code 41, node node1 (host) was lost "
-            "while assigning: it closed its connection\n"
-            "10 user: end 41 node_lost: node node1 (host) was lost while "
-            "assigning: it closed its connection\n"
-            "10 all <- finish, logs stay\n"
-            "12 done -> over: every node has left\n"
-            "12 finish 41\n");
+            "3 away node1: it closed its connection\n"
+            "1003 user: away node1 1/2: its connection is gone; waiting up to "
+            "10 s for it\n"
+            "10003 lost node1: it was away for 10 s\n"
+            "10003 user: left node1 1/2: it was away for 10 s\n"
+            "10003 assigning -> draining: node node1 (host) was lost while "
+            "assigning: it was away for 10 s\n"
+            "10003 user: stopping: node node1 (host) was lost while assigning: "
+            "it was away for 10 s\n"
+            "10003 all <- stop signal 15 grace 30000\n"
+            "10010 draining -> done: exit code 41, node node1 (host) was lost "
+            "while assigning: it was away for 10 s\n"
+            "10010 user: end 41 node_lost: node node1 (host) was lost while "
+            "assigning: it was away for 10 s\n"
+            "10010 all <- finish, logs stay\n"
+            "10012 done -> over: every node has left\n"
+            "10012 finish 41\n");
 }
 
 static void test_lost_listening(void **state)
 {
     (void)state;
     lose_at(GPUL__FRAME__BODY_PROBE_START, 5,
-            "6 lost node1: it closed its connection\n"
-            "6 user: left node1 1/2: it closed its connection\n"
-            "6 listening -> draining: node node1 (host) was lost while "
-            "listening: it closed its connection\n"
-            "6 user: stopping: node node1 (host) was lost while listening: it "
-            "closed its connection\n"
-            "6 all <- stop signal 15 grace 30000\n"
-            "13 draining -> done: exit code 41, node node1 (host) was lost "
-            "while listening: it closed its connection\n"
-            "13 user: end 41 node_lost: node node1 (host) was lost while "
-            "listening: it closed its connection\n"
-            "13 all <- finish, logs stay\n"
-            "15 done -> over: every node has left\n"
-            "15 finish 41\n");
+            "6 away node1: it closed its connection\n"
+            "1006 user: away node1 1/2: its connection is gone; waiting up to "
+            "10 s for it\n"
+            "10004 listening: still waiting for node1\n"
+            "10004 user: waiting 1/2: node1\n"
+            "10006 lost node1: it was away for 10 s\n"
+            "10006 user: left node1 1/2: it was away for 10 s\n"
+            "10006 listening -> draining: node node1 (host) was lost while "
+            "listening: it was away for 10 s\n"
+            "10006 user: stopping: node node1 (host) was lost while listening: "
+            "it was away for 10 s\n"
+            "10006 all <- stop signal 15 grace 30000\n"
+            "10013 draining -> done: exit code 41, node node1 (host) was lost "
+            "while listening: it was away for 10 s\n"
+            "10013 user: end 41 node_lost: node node1 (host) was lost while "
+            "listening: it was away for 10 s\n"
+            "10013 all <- finish, logs stay\n"
+            "10015 done -> over: every node has left\n"
+            "10015 finish 41\n");
 }
 
 static void test_lost_probing(void **state)
 {
     (void)state;
     lose_at(GPUL__FRAME__BODY_PROBE_CONNECT, 8,
-            "9 lost node1: it closed its connection\n"
-            "9 user: left node1 1/2: it closed its connection\n"
-            "9 probing -> draining: node node1 (host) was lost while probing: "
-            "it closed its connection\n"
-            "9 user: stopping: node node1 (host) was lost while probing: it "
-            "closed its connection\n"
-            "9 all <- stop signal 15 grace 30000\n"
-            "16 draining -> done: exit code 41, node node1 (host) was lost "
-            "while probing: it closed its connection\n"
-            "16 user: end 41 node_lost: node node1 (host) was lost while "
-            "probing: it closed its connection\n"
-            "16 all <- finish, logs stay\n"
-            "18 done -> over: every node has left\n"
-            "18 finish 41\n");
+            "9 away node1: it closed its connection\n"
+            "1009 user: away node1 1/2: its connection is gone; waiting up to "
+            "10 s for it\n"
+            "10009 lost node1: it was away for 10 s\n"
+            "10009 user: left node1 1/2: it was away for 10 s\n"
+            "10009 probing -> draining: node node1 (host) was lost while "
+            "probing: it was away for 10 s\n"
+            "10009 user: stopping: node node1 (host) was lost while probing: "
+            "it was away for 10 s\n"
+            "10009 all <- stop signal 15 grace 30000\n"
+            "10016 draining -> done: exit code 41, node node1 (host) was lost "
+            "while probing: it was away for 10 s\n"
+            "10016 user: end 41 node_lost: node node1 (host) was lost while "
+            "probing: it was away for 10 s\n"
+            "10016 all <- finish, logs stay\n"
+            "10018 done -> over: every node has left\n"
+            "10018 finish 41\n");
 }
 
 /* A node that falls silent is lost after its lease, not before. */

@@ -129,24 +129,28 @@ static void test_remote_lost(void **state)
     story_init_gpus(&c, 2, 2);
     c.nodes[0].probes[0] = (struct fake_probe){FAKE_REMOTE, PROBES_COLL, 0};
     cluster_kill(&c, 1, 100);
-    story_expect(&c, 41,
-                 "41 held back: self-test phase coll: rank 0 (node node0, "
-                 "device GPU-0-0): ncclAllReduce: remote error (6); NCCL said: "
-                 "connection closed by remote peer\n"
-                 "101 lost node1: it closed its connection\n"
-                 "101 user: left node1 1/2: it closed its connection\n"
-                 "101 self-test phase coll -> draining: node node1 (host) was "
-                 "lost in self-test phase coll: it closed its connection\n"
-                 "101 user: stopping: node node1 (host) was lost in self-test "
-                 "phase coll: it closed its connection\n"
-                 "101 all <- stop signal 15 grace 30000\n"
-                 "108 draining -> done: exit code 41, node node1 (host) was "
-                 "lost in self-test phase coll: it closed its connection\n"
-                 "108 user: end 41 node_lost: node node1 (host) was lost in "
-                 "self-test phase coll: it closed its connection\n"
-                 "108 all <- finish, logs stay\n"
-                 "110 done -> over: every node has left\n"
-                 "110 finish 41\n");
+    story_expect(
+        &c, 41,
+        "41 held back: self-test phase coll: rank 0 (node node0, device "
+        "GPU-0-0): ncclAllReduce: remote error (6); NCCL said: connection "
+        "closed by remote peer\n"
+        "101 away node1: it closed its connection\n"
+        "1101 user: away node1 1/2: its connection is gone; waiting up to "
+        "10 s for it\n"
+        "10101 lost node1: it was away for 10 s\n"
+        "10101 user: left node1 1/2: it was away for 10 s\n"
+        "10101 self-test phase coll -> draining: node node1 (host) was "
+        "lost in self-test phase coll: it was away for 10 s\n"
+        "10101 user: stopping: node node1 (host) was lost in self-test "
+        "phase coll: it was away for 10 s\n"
+        "10101 all <- stop signal 15 grace 30000\n"
+        "10108 draining -> done: exit code 41, node node1 (host) was lost "
+        "in self-test phase coll: it was away for 10 s\n"
+        "10108 user: end 41 node_lost: node node1 (host) was lost in "
+        "self-test phase coll: it was away for 10 s\n"
+        "10108 all <- finish, logs stay\n"
+        "10110 done -> over: every node has left\n"
+        "10110 finish 41\n");
 }
 
 /* Wrong data: rank, device, collective, element, bit. */

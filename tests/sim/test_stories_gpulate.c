@@ -205,21 +205,27 @@ static void test_lost(void **state)
     struct cluster c;
     story_init_gpus(&c, 2, 2);
     cluster_kill(&c, 1, 25);
-    story_expect(&c, 25,
-                 "26 lost node1: it closed its connection\n"
-                 "26 user: left node1 1/2: it closed its connection\n"
-                 "26 self-test phase init -> draining: node node1 (host) was "
-                 "lost in self-test phase init: it closed its connection\n"
-                 "26 user: stopping: node node1 (host) was lost in self-test "
-                 "phase init: it closed its connection\n"
-                 "26 all <- stop signal 15 grace 30000\n"
-                 "33 draining -> done: exit code 41, node node1 (host) was "
-                 "lost in self-test phase init: it closed its connection\n"
-                 "33 user: end 41 node_lost: node node1 (host) was lost in "
-                 "self-test phase init: it closed its connection\n"
-                 "33 all <- finish, logs stay\n"
-                 "35 done -> over: every node has left\n"
-                 "35 finish 41\n");
+    story_expect(
+        &c, 25,
+        "26 away node1: it closed its connection\n"
+        "1026 user: away node1 1/2: its connection is gone; waiting up to "
+        "10 s for it\n"
+        "10019 self-test phase init: still waiting for node1\n"
+        "10019 user: waiting 1/2: node1\n"
+        "10026 lost node1: it was away for 10 s\n"
+        "10026 user: left node1 1/2: it was away for 10 s\n"
+        "10026 self-test phase init -> draining: node node1 (host) was "
+        "lost in self-test phase init: it was away for 10 s\n"
+        "10026 user: stopping: node node1 (host) was lost in self-test "
+        "phase init: it was away for 10 s\n"
+        "10026 all <- stop signal 15 grace 30000\n"
+        "10033 draining -> done: exit code 41, node node1 (host) was lost "
+        "in self-test phase init: it was away for 10 s\n"
+        "10033 user: end 41 node_lost: node node1 (host) was lost in "
+        "self-test phase init: it was away for 10 s\n"
+        "10033 all <- finish, logs stay\n"
+        "10035 done -> over: every node has left\n"
+        "10035 finish 41\n");
 }
 
 /* Ctrl-C during the self-test. */

@@ -28,6 +28,7 @@ static void test_defaults(void **state)
     assert_int_equal(p->timeout_ms, 0);
     assert_int_equal(p->join_timeout_ms, 600000);
     assert_int_equal(p->grace_ms, 30000);
+    assert_int_equal(p->orphan_timeout_ms, 60000);
     assert_false(p->has_roles);
     assert_null(p->log_dir);
     assert_null(p->result_path);
@@ -47,6 +48,7 @@ static void test_values(void **state)
             &l, "PATH=/bin",
             "run --local -N 6 --nproc_per_node 2 --devices rank "
             "--self-test full --timeout 1.5h --join-timeout 90 --grace 0 "
+            "--orphan-timeout 5m "
             "-x A=1 --env B=x=y -x A=2 -x PATH -x E= --tf-config file "
             "--emulate slurm -l --log-dir logs --result out.json --json "
             "--color never -v --dry-run --explain "
@@ -63,6 +65,7 @@ static void test_values(void **state)
     assert_int_equal(p->timeout_ms, 5400000);
     assert_int_equal(p->join_timeout_ms, 90000);
     assert_int_equal(p->grace_ms, 0);
+    assert_int_equal(p->orphan_timeout_ms, 300000);
     assert_int_equal(p->variable_count, 4);
     assert_string_equal(p->variables[0].name, "A");
     assert_string_equal(p->variables[0].value, "2");
@@ -225,6 +228,7 @@ static void test_explain(void **state)
         "  timeout           none (default)\n"
         "  join-timeout      10m (default)\n"
         "  grace             5s (environment GPULAUNCH_GRACE)\n"
+        "  orphan-timeout    60s (default)\n"
         "  env               A=1 (environment GPULAUNCH_ENV)\n"
         "  env               B=2 (flag -x)\n"
         "  tf-config         auto (default)\n"

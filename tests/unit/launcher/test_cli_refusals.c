@@ -68,6 +68,9 @@ static void test_refusals(void **state)
         {"", "--local --timeout soon -- true",
          "--timeout: \"soon\" is not a duration; write 90, 90s, 1500ms, 5m or "
          "1.5h"},
+        {"", "--local --orphan-timeout 0.5s -- true",
+         "--orphan-timeout: leaves no time to reach the coordinator again; "
+         "give 1s or more"},
         {"", "--local --join-timeout 0 -- true",
          "--join-timeout: 0 leaves no time to join; give a time such as 30s"},
         {"", "--local --label --no-label -- true",

@@ -25,6 +25,7 @@ static struct plan base_plan(void)
         .self_test = PLAN_SELF_TEST_QUICK,
         .join_timeout_ms = 600000,
         .grace_ms = 30000,
+        .orphan_timeout_ms = 60000,
         .command = command,
         .command_count = 2,
     };
@@ -81,6 +82,7 @@ static void test_run(void **state)
     assert_string_equal(job->node_names[0], "local-[0-3]");
     assert_true(job->names_are_ordered);
     assert_int_equal(job->grace_ms, 30000);
+    assert_int_equal(job->orphan_timeout_ms, 60000);
     assert_int_equal(job->self_test->level, GPUL__SELF_TEST__LEVEL__QUICK);
     assert_int_equal(job->self_test->run_deadline_ms, 60000);
     assert_int_equal(job->command->n_arguments, 2);

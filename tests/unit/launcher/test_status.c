@@ -71,6 +71,10 @@ static void test_live(void **state)
     check_live(&s, 40, "[1.2 s] 1/3 nodes joined, missing loc...");
     update(&s, GPUL__EVENT__KIND__NODE_LEFT, names[1]);
     check_live(&s, 80, "[1.2 s] 0/3 nodes joined, missing local-[0-2]");
+    update(&s, GPUL__EVENT__KIND__NODE_BACK, names[1]);
+    assert_true(status_has_joined(&s, 1));
+    update(&s, GPUL__EVENT__KIND__NODE_AWAY, names[1]);
+    assert_false(status_has_joined(&s, 1));
     for (size_t i = 0; i < 3; i++) {
         update(&s, GPUL__EVENT__KIND__NODE_JOINED, names[i]);
     }
@@ -104,6 +108,8 @@ static void test_sentences(void **state)
         {GPUL__EVENT__KIND__NODE_JOINED, NULL, "local-0 joined (host box), 2/4",
          1},
         {GPUL__EVENT__KIND__NODE_LEFT, why, "local-0 left: because", 0},
+        {GPUL__EVENT__KIND__NODE_AWAY, why, "local-0 is away: because", 0},
+        {GPUL__EVENT__KIND__NODE_BACK, why, "local-0 is back: because", 0},
         {GPUL__EVENT__KIND__NODE_REFUSED, why, "refused local-0: because", 0},
         {GPUL__EVENT__KIND__WAITING, missing,
          "waiting: 2/4 nodes have joined; missing: local-[2-3]", 0},
