@@ -450,7 +450,7 @@ static int set_up(struct client *c, struct gpul_error *err)
         .on_message = on_probe_message,
         .on_ended = on_probe_ended,
     };
-    int rc = facts_read(&c->facts, "", getenv("CUDA_VISIBLE_DEVICES"), err);
+    int rc = facts_read_here(&c->facts, err);
     if (rc == 0) {
         rc = make_agent(c, err);
     }

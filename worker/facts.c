@@ -165,15 +165,74 @@ static size_t count_entries(const char *root, const char *path, bool is_dev)
 /* The driver lists its GPUs in /proc; a container may show the device nodes
  * of only some of them, and then those count. No control node, no driver:
  * the folder of devices need not be read. */
-static int find_devices(struct facts *f, const char *root)
+static size_t count_nvidia(const char *root)
 {
     char control[PATH_MAX];
     snprintf(control, sizeof(control), "%s/dev/nvidiactl", root);
     bool has_nodes = access(control, F_OK) == 0;
     size_t count = has_nodes ? count_entries(root, "/dev", true) : 0;
-    if (count == 0) {
-        count = count_entries(root, "/proc/driver/nvidia/gpus", false);
+    return count > 0 ? count
+                     : count_entries(root, "/proc/driver/nvidia/gpus", false);
+}
+
+/* Entries of a folder that begin with `prefix` and whose file `name` holds
+ * the line `wanted`; where that is NULL, any number but 0. */
+static size_t count_marked(const char *root, const char *path,
+                           const char *prefix, const char *name,
+                           const char *wanted)
+{
+    char whole[PATH_MAX];
+    size_t count = 0;
+    DIR *dir = NULL;
+    if (snprintf(whole, sizeof(whole), "%s%s", root, path) < PATH_MAX) {
+        dir = opendir(whole);
     }
+    if (dir == NULL) {
+        return 0;
+    }
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        char file[PATH_MAX];
+        char text[32];
+        if (e->d_name[0] == '.' ||
+            strncmp(e->d_name, prefix, strlen(prefix)) != 0 ||
+            snprintf(file, sizeof(file), "%s/%s/%s", path, e->d_name, name) >=
+                PATH_MAX) {
+            continue;
+        }
+        read_text(text, sizeof(text), root, file);
+        text[strcspn(text, "\n")] = 0;
+        count += wanted != NULL ? strcmp(text, wanted) == 0
+                                : strtoull(text, NULL, 10) != 0;
+    }
+    closedir(dir);
+    return count;
+}
+
+/* AMD's compute driver lists CPUs too, with the id 0, and with an id that
+ * cannot be read those GPUs that a container has not. Without that driver
+ * there are still the nodes for rendering. */
+static size_t count_amd(const char *root)
+{
+    size_t count = count_marked(root, "/sys/class/kfd/kfd/topology/nodes", "",
+                                "gpu_id", NULL);
+    return count > 0 ? count
+                     : count_marked(root, "/sys/class/drm", "renderD",
+                                    "device/vendor", "0x1002");
+}
+
+static size_t count_list(const char *list)
+{
+    size_t count = 0;
+    while (*list != 0 && *list != '-') {
+        size_t n = strcspn(list, ",");
+        count += n > 0;
+        list += n + (list[n] == ',' ? 1 : 0);
+    }
+    return count;
+}
+
+static int number_devices(struct facts *f, size_t count)
+{
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         char name[24];
@@ -181,6 +240,24 @@ static int find_devices(struct facts *f, const char *root)
         rc = add_device(f, name, (size_t)n);
     }
     return rc;
+}
+
+static int find_devices(struct facts *f, const char *root,
+                        const struct facts_visible *visible)
+{
+    size_t count = count_nvidia(root);
+    if (count == 0) {
+        count = count_amd(root);
+        f->devices_are_amd = count > 0;
+    }
+    const char *list = visible->cuda;
+    if (f->devices_are_amd) {
+        list = visible->hip != NULL ? visible->hip : list;
+        size_t left = visible->rocr != NULL ? count_list(visible->rocr) : count;
+        count = left < count ? left : count;
+    }
+    return list != NULL ? add_visible_devices(f, list)
+                        : number_devices(f, count);
 }
 
 /* ---- interfaces --------------------------------------------------------- */
@@ -250,9 +327,10 @@ const char *facts_interface_of(const struct facts *f, const char *address)
 
 /* ---- all of them -------------------------------------------------------- */
 
-int facts_read(struct facts *f, const char *root, const char *visible_devices,
-               struct gpul_error *err)
+int facts_read(struct facts *f, const char *root,
+               const struct facts_visible *visible, struct gpul_error *err)
 {
+    static const struct facts_visible all = {0};
     *f = (struct facts){0};
     gpul__facts__init(&f->message);
     struct utsname name;
@@ -268,8 +346,7 @@ int facts_read(struct facts *f, const char *root, const char *visible_devices,
     uint64_t total = memory_total(root);
     f->message.memory_bytes = total < limit ? total : limit;
     find_interfaces(&f->message);
-    int rc = visible_devices != NULL ? add_visible_devices(f, visible_devices)
-                                     : find_devices(f, root);
+    int rc = find_devices(f, root, visible != NULL ? visible : &all);
     f->message.gpus = (uint32_t)f->device_count;
     if (rc != 0 || f->message.hostname == NULL || f->message.kernel == NULL ||
         f->message.boot_id == NULL) {
@@ -277,6 +354,16 @@ int facts_read(struct facts *f, const char *root, const char *visible_devices,
         return gpul_fail(err, GPUL_ENOMEM, "facts of this node");
     }
     return 0;
+}
+
+int facts_read_here(struct facts *f, struct gpul_error *err)
+{
+    const struct facts_visible visible = {
+        .cuda = getenv("CUDA_VISIBLE_DEVICES"),
+        .hip = getenv("HIP_VISIBLE_DEVICES"),
+        .rocr = getenv("ROCR_VISIBLE_DEVICES"),
+    };
+    return facts_read(f, "", &visible, err);
 }
 
 static void release_message(Gpul__Facts *message)

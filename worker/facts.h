@@ -23,14 +23,25 @@ struct facts {
     char **devices;
     size_t device_count;
     bool devices_are_restricted;
+    bool devices_are_amd; /* there are AMD's GPUs and none of NVIDIA's */
+};
+
+/* Values of the variables that choose devices; NULL: not set. */
+struct facts_visible {
+    const char *cuda; /* CUDA_VISIBLE_DEVICES: HIP reads it as well */
+    const char *hip;  /* HIP_VISIBLE_DEVICES */
+    const char *rocr; /* ROCR_VISIBLE_DEVICES: HIP numbers what it leaves */
 };
 
 /* `root` stands before every path of /proc, /sys and /dev ("" in the
- * program, a folder in tests). `visible_devices` is the value of
- * CUDA_VISIBLE_DEVICES, NULL if unset. What cannot be read is left empty or
- * 0: no fact is worth a failed start. Errors: GPUL_ENOMEM. */
-int facts_read(struct facts *f, const char *root, const char *visible_devices,
-               struct gpul_error *err);
+ * program, a folder in tests). `visible` may be NULL. What cannot be read is
+ * left empty or 0: no fact is worth a failed start. Errors: GPUL_ENOMEM. */
+int facts_read(struct facts *f, const char *root,
+               const struct facts_visible *visible, struct gpul_error *err);
+
+/* Those of this machine and of this process's environment. */
+int facts_read_here(struct facts *f, struct gpul_error *err);
+
 void facts_release(struct facts *f);
 
 /* Name of the interface that has this address, or NULL. */

@@ -92,16 +92,17 @@ static void find_memory_errors(struct findings *f, const struct gpu_device *d)
     uint64_t errors;
     if (gpu_device_get(d, GPU_ECC_UNCORRECTED, &errors) && errors > 0) {
         add(f,
-            "%" PRIu64 " uncorrected ECC error%s since the driver started: "
-            "results may be wrong",
+            "GPU-231 %" PRIu64 " uncorrected ECC error%s since the driver "
+            "started: results may be wrong; reset the GPU, or replace it",
             errors, gpul_plural(errors));
     }
     if (is_set(d, GPU_REMAP_FAILED)) {
-        add(f, "a damaged row of memory could not be remapped: have the GPU "
-               "replaced");
+        add(f, "GPU-232 a damaged row of memory could not be remapped: have "
+               "the GPU replaced");
     }
     if (is_set(d, GPU_REMAP_PENDING)) {
-        add(f, "a damaged row of memory waits to be remapped: reset the GPU");
+        add(f, "GPU-232 a damaged row of memory waits to be remapped: reset "
+               "the GPU");
     }
 }
 
@@ -114,20 +115,42 @@ static void find_links(struct findings *f, const struct gpu_device *d)
     uint64_t reasons;
     if (gpu_device_get(d, GPU_PCIE_WIDTH, &now) &&
         gpu_device_get(d, GPU_PCIE_WIDTH_MAX, &best) && now < best) {
-        add(f, "PCIe width is %" PRIu64 " of %" PRIu64 ": reseat the GPU", now,
-            best);
+        add(f,
+            "PCI-513 PCIe width is %" PRIu64 " of %" PRIu64 ": reseat the GPU",
+            now, best);
     }
     bool is_busy = gpu_device_get(d, GPU_REASONS, &reasons) &&
                    (reasons & NVML_REASON_IDLE) == 0;
     if (is_busy && gpu_device_get(d, GPU_PCIE_GENERATION, &now) &&
         gpu_device_get(d, GPU_PCIE_GENERATION_MAX, &best) && now < best) {
-        add(f, "PCIe generation is %" PRIu64 " of %" PRIu64 " under load", now,
-            best);
+        add(f,
+            "PCI-513 PCIe generation is %" PRIu64 " of %" PRIu64
+            " under load: reseat the GPU, look at the slot's settings",
+            now, best);
     }
     /* A card that is not bridged to another has none up, and lacks nothing. */
     if (gpu_device_get(d, GPU_LINKS_UP, &now) && now > 0 &&
         gpu_device_get(d, GPU_LINKS, &best) && now < best) {
-        add(f, "%" PRIu64 " of %" PRIu64 " NVLinks are up", now, best);
+        add(f,
+            "GPU-241 %" PRIu64 " of %" PRIu64
+            " NVLinks are up: look at nvidia-smi nvlink -s, then reset the GPU",
+            now, best);
+    }
+}
+
+/* The bits of find_clocks come and go; a device this hot is about to have
+ * one. */
+static void find_heat(struct findings *f, const struct gpu_device *d)
+{
+    uint64_t now;
+    uint64_t limit;
+    if (gpu_device_get(d, GPU_TEMPERATURE, &now) &&
+        gpu_device_get(d, GPU_TEMPERATURE_MAX, &limit) && limit > 0 &&
+        now >= limit) {
+        add(f,
+            "GPU-221 it has %" PRIu64 " C, and from %" PRIu64
+            " C on it is slowed down: look at its cooling",
+            now, limit);
     }
 }
 
@@ -139,10 +162,14 @@ static void find_clocks(struct findings *f, const struct gpu_device *d)
         uint64_t bit;
         const char *text;
     } faults[] = {
-        {NVML_REASON_HW_THERMAL, "too hot, the hardware slows it down"},
-        {NVML_REASON_SW_THERMAL, "too hot, the driver slows it down"},
-        {NVML_REASON_HW_POWER_BRAKE, "the power supply's brake is on"},
-        {NVML_REASON_HW_SLOWDOWN, "the hardware slows it down"},
+        {NVML_REASON_HW_THERMAL,
+         "too hot, the hardware slows it down; look at its cooling"},
+        {NVML_REASON_SW_THERMAL,
+         "too hot, the driver slows it down; look at its cooling"},
+        {NVML_REASON_HW_POWER_BRAKE,
+         "the power supply's brake is on; look at the power supply"},
+        {NVML_REASON_HW_SLOWDOWN,
+         "the hardware slows it down; look at cooling and power"},
     };
     uint64_t reasons;
     if (!gpu_device_get(d, GPU_REASONS, &reasons)) {
@@ -150,7 +177,7 @@ static void find_clocks(struct findings *f, const struct gpu_device *d)
     }
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         if ((reasons & faults[i].bit) != 0) {
-            add(f, "clocks are held down: %s", faults[i].text);
+            add(f, "GPU-220 clocks are held down: %s", faults[i].text);
             return; /* the general bit is set with each special one */
         }
     }
@@ -182,7 +209,8 @@ static void find_users(struct findings *f, const struct gpu_device *d)
     uint64_t bytes;
     if (gpu_device_get(d, GPU_COMPUTE_MODE, &mode) &&
         mode == NVML_MODE_PROHIBITED) {
-        add(f, "compute mode is \"prohibited\": no program may use the GPU");
+        add(f, "GPU-252 compute mode is \"prohibited\": no program may use "
+               "the GPU; set it with nvidia-smi -c 0");
     }
     if (gpu_device_get(d, GPU_PROCESSES, &processes) && processes > 0) {
         gpu_device_get(d, GPU_MEMORY_USED, &bytes);
@@ -240,6 +268,7 @@ size_t gpu_device_findings(char out[GPU_FINDINGS_MAX][GPU_FINDING_BYTES],
     find_memory_errors(&f, d);
     find_links(&f, d);
     find_clocks(&f, d);
+    find_heat(&f, d);
     find_users(&f, d);
     find_unknown(&f, d);
     return f.count;

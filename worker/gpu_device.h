@@ -35,6 +35,7 @@
     X(MEMORY_CLOCK_MAX, "memory clock at most", "MHz")                         \
     X(REASONS, "reasons for lower clocks", "") /* enum nvml_reason */          \
     X(TEMPERATURE, "temperature", "C")                                         \
+    X(TEMPERATURE_MAX, "temperature from which it is slowed down", "C")        \
     X(POWER, "power", "mW")                                                    \
     X(POWER_LIMIT, "power limit", "mW")                                        \
     X(COMPUTE_MODE, "compute mode", "") /* enum nvml_compute_mode */           \

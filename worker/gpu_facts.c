@@ -8,6 +8,7 @@
 #include "worker/gpu_nvml.h"
 #include "worker/gpu_visible.h"
 #include "worker/library_find.h"
+#include "worker/nccl_build.h"
 
 /* Names of files and, for the wheels of Python, their folder. */
 struct place {
@@ -78,6 +79,12 @@ static int open_nccl(struct gpu_facts *f, const struct gpu_facts_request *in,
     int major = version >= 10000 ? version / 10000 : version / 1000;
     snprintf(lib->version, sizeof(lib->version), "%d.%d.%d", major,
              version / 100 % (version >= 10000 ? 100 : 10), version % 100);
+    if (f->maker == GPU_NVIDIA) {
+        char build[NCCL_BUILD_BYTES];
+        nccl_build_read(build, lib->file.path, lib->version);
+        strncat(lib->version, build,
+                sizeof(lib->version) - strlen(lib->version) - 1);
+    }
     return 0;
 }
 
@@ -104,6 +111,7 @@ static void start_cuda(struct gpu_facts *f)
     struct gpu_library *lib = &f->cuda;
     const char *title = gpu_symbols_cuda(f->maker)->title;
     int result = f->cuda_api.init(0);
+    f->has_no_device = result == CUDA_RESULT_NO_DEVICE;
     if (result == CUDA_RESULT_STUB_LIBRARY ||
         (result != CUDA_RESULT_SUCCESS && library_is_stub(lib->file.path))) {
         snprintf(lib->error, sizeof(lib->error),
@@ -161,7 +169,8 @@ static int open_nvml(struct gpu_facts *f, const struct gpu_facts_request *in,
     return rc;
 }
 
-/* AMD's only where NVIDIA's does not exist: then its absence is the fact. */
+/* AMD's only where NVIDIA's does not exist. Where neither does, the absence
+ * of that which the GPUs here need is the fact. */
 static int choose_maker(struct gpu_facts *f, const struct gpu_facts_request *in,
                         struct gpul_error *err)
 {
@@ -173,7 +182,7 @@ static int choose_maker(struct gpu_facts *f, const struct gpu_facts_request *in,
     const struct gpu_library nvidia = f->cuda;
     f->maker = GPU_AMD;
     rc = open_cuda(f, in, err);
-    if (rc == 0 && f->cuda.file.handle == NULL) {
+    if (rc == 0 && f->cuda.file.handle == NULL && !in->has_amd) {
         f->maker = GPU_NVIDIA;
         f->cuda = nvidia;
     }
@@ -193,6 +202,26 @@ static const char *visible_devices(const struct gpu_facts_request *in)
     return NULL;
 }
 
+/* The driver's own words for a list that names a device twice, or none, are
+ * "no device". Without NVML it is not known which entry it is. */
+static void explain_no_device(struct gpu_facts *f, const char *visible)
+{
+    char words[GPUL_ERROR_TEXT_BYTES];
+    if (!f->has_no_device || visible == NULL) {
+        return;
+    }
+    memcpy(words, f->cuda.error, sizeof(words));
+    if (f->refused[0] != 0) {
+        snprintf(f->cuda.error, sizeof(f->cuda.error),
+                 "%.150s; in CUDA_VISIBLE_DEVICES=%.100s \"%.95s\" names no "
+                 "device, or one that it has named before",
+                 words, visible, f->refused);
+    } else {
+        snprintf(f->cuda.error, sizeof(f->cuda.error),
+                 "%.150s; CUDA_VISIBLE_DEVICES is \"%.200s\"", words, visible);
+    }
+}
+
 /* Keep what the ranks will see. */
 static void choose_visible(struct gpu_facts *f, const char *visible)
 {
@@ -208,8 +237,10 @@ static void choose_visible(struct gpu_facts *f, const char *visible)
     memcpy(f->refused, choice.refused, sizeof(f->refused));
     if (choice.count == 0 && gpus > 0) {
         snprintf(f->error, sizeof(f->error),
-                 "CUDA_VISIBLE_DEVICES=%.200s leaves none of %zu GPUs",
-                 visible != NULL ? visible : "", gpus);
+                 "CUDA_VISIBLE_DEVICES=%.200s leaves none of %zu GPUs%s%s%s",
+                 visible != NULL ? visible : "", gpus,
+                 f->refused[0] != 0 ? ": there is no \"" : "", f->refused,
+                 f->refused[0] != 0 ? "\"" : "");
     }
 }
 
@@ -224,6 +255,7 @@ static void read_devices(struct gpu_facts *f,
             choose_visible(f, visible_devices(in));
         }
     }
+    explain_no_device(f, visible_devices(in));
     /* The driver has applied CUDA_VISIBLE_DEVICES by itself. */
     if (rc != 0 && f->cuda.error[0] == 0) {
         rc = gpu_cuda_read(f->devices, &f->device_count, &f->cuda_api, f->maker,

@@ -23,8 +23,9 @@ enum { GPU_VERSION_BYTES = 80 };
 /* Usable if and only if `error` is empty. */
 struct gpu_library {
     struct library file;
-    char version[GPU_VERSION_BYTES]; /* "2.28.9"; "": not known */
-    uint32_t version_code;           /* 22809, CUDA 13000; 0: not known */
+    /* "2.28.9", with "+cuda13.0" where it says so; "": not known. */
+    char version[GPU_VERSION_BYTES];
+    uint32_t version_code; /* 22809, CUDA 13000; 0: not known */
     char error[GPUL_ERROR_TEXT_BYTES];
 };
 
@@ -32,6 +33,7 @@ struct gpu_facts_request {
     const char *nccl_path;          /* --nccl-lib, or NULL */
     const char *command;            /* argv[0] of the ranks, or NULL */
     const char *const *environment; /* of the ranks, NULL-terminated */
+    bool has_amd; /* GPUs of AMD, none of NVIDIA: HIP's absence is the fact */
 };
 
 struct gpu_facts {
@@ -46,6 +48,7 @@ struct gpu_facts {
     /* What the ranks will see, in CUDA_VISIBLE_DEVICES' order. */
     struct gpu_device devices[GPU_DEVICES_MAX];
     size_t device_count;
+    bool has_no_device;           /* the driver says so */
     char refused[GPU_TEXT_BYTES]; /* entry of that variable without device */
     char error[GPUL_ERROR_TEXT_BYTES]; /* why no device is there; "": some */
 };

@@ -218,6 +218,8 @@ static void read_use(struct reader *r)
 {
     const struct nvml_api *api = r->api;
     read_kind(r, api->device_get_temperature, NVML_SENSOR_GPU, GPU_TEMPERATURE);
+    read_kind(r, api->device_get_temperature_threshold, NVML_THRESHOLD_SLOWDOWN,
+              GPU_TEMPERATURE_MAX);
     read_number(r, api->device_get_power_usage, GPU_POWER);
     read_number(r, api->device_get_enforced_power_limit, GPU_POWER_LIMIT);
     read_flag(r, api->device_get_compute_mode, GPU_COMPUTE_MODE);

@@ -70,6 +70,7 @@ enum nvml_clocks {
     NVML_CLOCKS_MEMORY = 2,
 };
 enum nvml_sensor { NVML_SENSOR_GPU = 0 };
+enum nvml_threshold { NVML_THRESHOLD_SLOWDOWN = 1 }; /* hardware acts */
 enum nvml_error_type {
     NVML_ERROR_CORRECTED = 0,
     NVML_ERROR_UNCORRECTED = 1,
@@ -169,6 +170,8 @@ enum nvml_reason { /* why clocks are below their maximum; a bit mask */
       nvmlDeviceGetCurrentClocksThrottleReasons)                               \
     X(OPTIONAL, int, device_get_temperature, NVML_BY_KIND,                     \
       nvmlDeviceGetTemperature)                                                \
+    X(OPTIONAL, int, device_get_temperature_threshold, NVML_BY_KIND,           \
+      nvmlDeviceGetTemperatureThreshold)                                       \
     X(OPTIONAL, int, device_get_power_usage, NVML_NUMBER,                      \
       nvmlDeviceGetPowerUsage) /* milliwatts */                                \
     X(OPTIONAL, int, device_get_enforced_power_limit, NVML_NUMBER,             \

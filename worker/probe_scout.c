@@ -115,21 +115,17 @@ static void set_libraries(Gpul__ProbeFacts *out, struct scout *s)
 
 /* The cards are none of NCCL's business, so they do not depend on it. */
 static void set_nics(Gpul__ProbeFacts *out, struct scout *s,
-                     const char *address)
+                     const struct facts *host, const char *address)
 {
-    struct facts host;
     const char *names[GPUL_INTERFACES_MAX];
-    if (facts_read(&host, "", NULL, NULL) != 0) {
-        return; /* not known then */
-    }
-    for (size_t i = 0; i < host.message.n_interfaces; i++) {
-        names[i] = host.message.interfaces[i]->name;
+    for (size_t i = 0; i < host->message.n_interfaces; i++) {
+        names[i] = host->message.interfaces[i]->name;
     }
     const struct nics_request request = {
         .root = "",
         .interfaces = names,
-        .interface_count = host.message.n_interfaces,
-        .interface = facts_interface_of(&host, address),
+        .interface_count = host->message.n_interfaces,
+        .interface = facts_interface_of(host, address),
         .environment = (const char *const *)environ,
     };
     out->n_nics = nics_read(s->nics, &request);
@@ -143,7 +139,6 @@ static void set_nics(Gpul__ProbeFacts *out, struct scout *s,
         s->nic_list[i] = to;
     }
     out->nics = s->nic_list;
-    facts_release(&host);
 }
 
 static void set_facts(Gpul__ProbeFacts *out, struct scout *s)
@@ -172,20 +167,23 @@ int probe_scout_serve(struct probe_channel *channel,
                       const Gpul__ProbeStart *start, const char *command,
                       struct gpul_error *err)
 {
+    struct facts host;
     struct scout *s = calloc(1, sizeof(*s));
-    if (s == NULL) {
+    if (s == NULL || facts_read(&host, "", NULL, NULL) != 0) {
+        free(s);
         return gpul_fail(err, GPUL_ENOMEM, "no memory for the scout");
     }
     const struct gpu_facts_request request = {
         .nccl_path = start->nccl_library[0] != 0 ? start->nccl_library : NULL,
         .command = command,
         .environment = (const char *const *)environ,
+        .has_amd = host.devices_are_amd,
     };
     Gpul__ProbeFacts facts = GPUL__PROBE_FACTS__INIT;
     struct gpul_error why;
     int status = gpu_facts_read(&s->facts, &request, &why);
     set_libraries(&facts, s);
-    set_nics(&facts, s, start->address);
+    set_nics(&facts, s, &host, start->address);
     if (status == 0) {
         set_facts(&facts, s);
     } else {
@@ -196,6 +194,7 @@ int probe_scout_serve(struct probe_channel *channel,
     frame.probe_facts = &facts;
     status = probe_channel_write(channel, &frame, err);
     gpu_facts_release(&s->facts);
+    facts_release(&host);
     free(s);
     return status;
 }

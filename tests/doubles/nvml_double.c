@@ -320,6 +320,19 @@ int nvmlDeviceGetTemperature(struct nvml_device *device, int kind,
     return status;
 }
 
+int nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, int kind,
+                                      unsigned *value)
+{
+    const struct scenario_gpu *gpu;
+    int status = facts(device, &gpu);
+
+    if (status == NVML_RESULT_SUCCESS && kind != NVML_THRESHOLD_SLOWDOWN)
+        status = NVML_RESULT_INVALID_ARGUMENT;
+    if (status == NVML_RESULT_SUCCESS)
+        *value = (unsigned)gpu->temperature_limit;
+    return status;
+}
+
 /* --- Memory and processes ----------------------------------------------- */
 
 int nvmlDeviceGetMemoryInfo(struct nvml_device *device,

@@ -53,6 +53,7 @@ struct scenario_gpu {
     uint64_t max_clock_mem;
     uint64_t throttle; /* NVML's bit mask of reasons */
     uint64_t temperature;
+    uint64_t temperature_limit; /* where the hardware slows it down */
     uint64_t power_w;
     uint64_t power_limit_w;
     uint64_t compute_mode;

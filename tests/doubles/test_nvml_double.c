@@ -96,6 +96,11 @@ static int facts(struct rank *rank)
     CHECK(reasons == NVML_REASON_HW_THERMAL);
     CHECK(nvml->device_get_temperature(device, NVML_SENSOR_GPU, &a) == 0);
     CHECK(a == 91);
+    CHECK(nvml->device_get_temperature_threshold(
+              device, NVML_THRESHOLD_SLOWDOWN, &a) == 0);
+    CHECK(a == 90);
+    CHECK(nvml->device_get_temperature_threshold(device, 0, &a) ==
+          NVML_RESULT_INVALID_ARGUMENT);
     CHECK(nvml->device_get_power_usage(device, &a) == 0 && a == 650000);
     CHECK(nvml->device_get_persistence_mode(device, &is_on) == 0 && !is_on);
     CHECK(nvml->device_get_mig_mode(device, &a, &b) == 0 && a == 1);
@@ -111,6 +116,7 @@ static void test_facts(void **state)
                   "bus 0002:3b:00.0 ecc-uncorrected 3 remap-uncorrected 1 "
                   "remap-pending on nvlinks 4 pcie-width 8\n"
                   "gpu * 1 clock-sm 345 throttle 0x40 temperature 91 "
+                  "temperature-limit 90 "
                   "power 650 persistence off mig on",
               facts);
 }

@@ -101,7 +101,28 @@ expect_json "$scratch/pass.json" 'all(row["wrong_elements"] == 0 and
     for row in r["self_test"]["rows"])'
 expect_nothing_left
 
+it "a device that is held down and nodes that differ are told, and run"
+on_doubles 'node local-3 driver 570.86\ngpu local-1 0 throttle 0x40\ngpu local-2 0 memory 40GiB'
+expect_status 0
+expect_has "$err" 'device GPU-.* \(bus id .*\) of node local-1: GPU-220 clocks are held down'
+expect_has "$err" 'GPU-204 .*local-2 has 40.0 GiB, local-\[0-3\] have 80.0 GiB'
+expect_has "$err" 'VER-304 .*local-3 has 570.86, local-\[0-2\] have'
+expect_nothing_left
+
+it "an entry of CUDA_VISIBLE_DEVICES that names no device is told, and where"
+CUDA_VISIBLE_DEVICES=1,9 on_doubles ""
+expect_status 0
+expect_has "$err" 'ENV-131 CUDA_VISIBLE_DEVICES of local-\[0-3\]: "9" names no'
+expect_nothing_left
+CUDA_VISIBLE_DEVICES=0,0 on_doubles ""
+expect_status 20
+expect_last_line 'phase facts: .*local-\[0-3\]: .*CUDA_VISIBLE_DEVICES=0,0 "0" names'
+expect_not_started
+expect_nothing_left
+
 it "each node of 2 devices reduces by itself too, once the world has"
+on_doubles "" --result "$scratch/pass.json"
+expect_status 0
 expect_has "$err" '^# SIMULATED all-reduce within each node, 2 ranks$'
 expect_json "$scratch/pass.json" '[(row["collective"], row["bytes"])
     for row in r["self_test"]["rows"] if row["scope"] == "node"] ==

@@ -76,6 +76,22 @@ static void test_no_driver(void **state)
     release(facts);
 }
 
+/* Where the GPUs are AMD's, what is missing is ROCm. */
+static void test_no_rocm(void **state)
+{
+    (void)state;
+    if (has_driver()) {
+        print_message("skipped: this machine has a GPU driver\n");
+        skip();
+    }
+    const struct gpu_facts_request request = {.has_amd = true};
+    struct gpu_facts *facts = read_facts(&request);
+    assert_int_equal(facts->maker, GPU_AMD);
+    assert_memory_equal(facts->error, "HIP: ", strlen("HIP: "));
+    assert_non_null(strstr(facts->error, "; install ROCm"));
+    release(facts);
+}
+
 /* The stub that CUDA's toolkit has for linking is told from a driver. */
 static void test_stub(void **state)
 {
@@ -138,7 +154,7 @@ static void test_nvml(void **state)
         {"CUDA_VISIBLE_DEVICES=", 0, NULL, "",
          "CUDA_VISIBLE_DEVICES= leaves none of 2 GPUs"},
         {"CUDA_VISIBLE_DEVICES=7", 0, NULL, "7",
-         "CUDA_VISIBLE_DEVICES=7 leaves none of 2 GPUs"},
+         "CUDA_VISIBLE_DEVICES=7 leaves none of 2 GPUs: there is no \"7\""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *const environment[] = {
@@ -206,8 +222,11 @@ static void test_nccl(void **state)
     int major;
     int minor;
     int patch;
-    assert_int_equal(sscanf(nccl->version, "%d.%d.%d", &major, &minor, &patch),
-                     3);
+    int cuda;
+    assert_int_equal(sscanf(nccl->version, "%d.%d.%d+cuda%d.", &major, &minor,
+                            &patch, &cuda),
+                     4);
+    assert_in_range(cuda, 8, 99);
     assert_int_equal(major, 2);
     assert_int_equal(nccl->version_code, major * 10000 + minor * 100 + patch);
     assert_in_range(nccl->version_code, NCCL_VERSION_LEAST, 29999);
@@ -402,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_driver),
+        cmocka_unit_test(test_no_rocm),
         cmocka_unit_test(test_stub),
         cmocka_unit_test(test_hip),
         cmocka_unit_test(test_nvml),

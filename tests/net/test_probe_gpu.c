@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sys/wait.h>
@@ -262,6 +263,79 @@ static void test_scout_without_device(void **state)
     assert_int_equal(facts->nccl->version_code, 22809);
 }
 
+/* What is wrong with a device, what carries its data, and the versions. */
+static void test_scout_of_a_sick_device(void **state)
+{
+    (void)state;
+    const struct stage_spec spec = {
+        .scenario = "node * driver 570.86\n"
+                    "gpu * 1 throttle 0x40 temperature 95 nvlink-version 0 "
+                    "pcie-width 8 ecc off bus 0000:3b:00.0",
+        .nodes = 1,
+        .per_node = 2};
+    stage_start(&stage, &spec, true);
+    stage_until(&stage, 0, stage_is_gone);
+    const Gpul__ProbeFacts *facts = stage.probes[0].facts->probe_facts;
+    const Gpul__Device *well = facts->devices[0];
+    const Gpul__Device *sick = facts->devices[1];
+    assert_string_equal(facts->driver_version, "570.86");
+    assert_int_equal(facts->n_nics, 0); /* loopback has none */
+    assert_int_equal(well->n_findings, 0);
+    assert_int_equal(well->link_kind, GPUL__LINK__LINK_NVLINK);
+    assert_int_equal(well->ecc, GPUL__DEVICE__SWITCH__ON);
+    assert_int_equal(well->mig, GPUL__DEVICE__SWITCH__OFF);
+    assert_true(well->pcie_gbps > 63 && well->pcie_gbps < 63.1);
+    assert_int_equal(sick->n_findings, 3);
+    assert_string_equal(sick->findings[0],
+                        "PCI-513 PCIe width is 8 of 16: reseat the GPU");
+    assert_string_equal(sick->findings[1],
+                        "GPU-220 clocks are held down: too hot, the hardware "
+                        "slows it down; look at its cooling");
+    assert_string_equal(sick->findings[2],
+                        "GPU-221 it has 95 C, and from 92 C on it is slowed "
+                        "down: look at its cooling");
+    assert_int_equal(sick->link_kind, GPUL__LINK__LINK_PCIE);
+    assert_true(sick->link_gbps == sick->pcie_gbps);
+    assert_true(sick->pcie_gbps < 32);
+    assert_int_equal(sick->ecc, GPUL__DEVICE__SWITCH__OFF);
+    assert_string_equal(sick->bus_id, "00000000:3B:00.0");
+}
+
+/* An entry of CUDA_VISIBLE_DEVICES that names no device is told; for one that
+ * names a device twice the driver has none, and which it was is told too. */
+static void test_scout_of_a_bad_list(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *visible;
+        size_t count;
+        const char *refused;
+        const char *error; /* of which this is a part */
+    } cases[] = {
+        {"1,9,0", 1, "9", ""},
+        {"0,0", 1, "0",
+         "; in CUDA_VISIBLE_DEVICES=0,0 \"0\" names no device, or one that it "
+         "has named before"},
+        {"junk,0", 0, "junk",
+         "CUDA_VISIBLE_DEVICES=junk,0 leaves none of 2 GPUs: there is no "
+         "\"junk\""},
+    };
+    const struct stage_spec spec = {
+        .scenario = "", .nodes = 1, .per_node = 2, .count = 1};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        setenv("CUDA_VISIBLE_DEVICES", cases[i].visible, 1);
+        stage_start(&stage, &spec, true);
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        stage_until(&stage, 0, stage_is_gone);
+        const Gpul__ProbeFacts *facts = stage.probes[0].facts->probe_facts;
+        assert_int_equal(facts->n_devices, cases[i].count);
+        assert_string_equal(facts->refused_device, cases[i].refused);
+        assert_non_null(strstr(facts->error, cases[i].error));
+        assert_int_equal(facts->error[0] != 0, cases[i].error[0] != 0);
+        stage_end(&stage);
+    }
+}
+
 /* An old NCCL without ncclCommInitRankScalable: the scout says so. */
 static void test_scout_of_an_old_library(void **state)
 {
@@ -322,6 +396,8 @@ int main(void)
         cmocka_unit_test_teardown(test_says_what_it_does, teardown),
         cmocka_unit_test_teardown(test_scout, teardown),
         cmocka_unit_test_teardown(test_scout_without_device, teardown),
+        cmocka_unit_test_teardown(test_scout_of_a_sick_device, teardown),
+        cmocka_unit_test_teardown(test_scout_of_a_bad_list, teardown),
         cmocka_unit_test_teardown(test_scout_of_an_old_library, teardown),
         cmocka_unit_test_teardown(test_scout_without_split, teardown),
         cmocka_unit_test_teardown(test_scout_of_a_broken_library, teardown),

@@ -83,7 +83,8 @@ static void expect_devices(const char *visible, bool is_restricted,
                            size_t count, const char *const *names)
 {
     struct facts f;
-    assert_int_equal(facts_read(&f, root, visible, NULL), 0);
+    const struct facts_visible chosen = {.cuda = visible};
+    assert_int_equal(facts_read(&f, root, &chosen, NULL), 0);
     assert_int_equal(f.message.gpus, count);
     assert_int_equal(f.device_count, count);
     assert_int_equal(f.devices_are_restricted, is_restricted);
@@ -117,6 +118,58 @@ static void test_devices(void **state)
     expect_devices("-1", true, 0, NULL);
 }
 
+/* How many GPUs there are and whose; `name` is the first one's. */
+static void expect_amd(const struct facts_visible *visible, size_t count,
+                       const char *name)
+{
+    struct facts f;
+    assert_int_equal(facts_read(&f, root, visible, NULL), 0);
+    assert_true(f.devices_are_amd);
+    assert_int_equal(f.device_count, count);
+    if (count > 0) {
+        assert_string_equal(f.devices[0], name);
+    }
+    facts_release(&f);
+}
+
+/* AMD's compute driver lists its nodes; those of CPUs have the id 0. */
+static void test_amd(void **state)
+{
+    (void)state;
+    put("/sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n");
+    expect_devices(NULL, false, 0, NULL);
+    put("/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "");
+    put("/sys/class/kfd/kfd/topology/nodes/2/gpu_id", "51140\n");
+    put("/sys/class/kfd/kfd/topology/nodes/10/gpu_id", "51141\n");
+    put("/sys/class/kfd/kfd/topology/nodes/11/gpu_id", "51142\n");
+    put("/sys/class/drm/renderD128/device/vendor", "0x1002\n");
+    expect_amd(NULL, 3, "0");
+    expect_amd(&(struct facts_visible){.cuda = "2"}, 1, "2");
+    expect_amd(&(struct facts_visible){.hip = "1,2"}, 2, "1");
+    expect_amd(&(struct facts_visible){.hip = "1", .cuda = "2"}, 1, "1");
+    expect_amd(&(struct facts_visible){.rocr = "1,2"}, 2, "0");
+    expect_amd(&(struct facts_visible){.rocr = "0,1,2,3"}, 3, "0");
+    expect_amd(&(struct facts_visible){.rocr = "1,2", .hip = "1"}, 1, "1");
+    expect_amd(&(struct facts_visible){.hip = "-1"}, 0, NULL);
+    expect_amd(&(struct facts_visible){.rocr = ""}, 0, NULL);
+}
+
+/* Without that driver the nodes for rendering are counted, by vendor; where
+ * NVIDIA's are, they are what counts. */
+static void test_amd_render_nodes(void **state)
+{
+    (void)state;
+    static const char *const indexes[] = {"0"};
+    put("/sys/class/drm/card0/device/vendor", "0x1002\n");
+    put("/sys/class/drm/renderD129/device/vendor", "0x8086\n");
+    expect_devices(NULL, false, 0, NULL);
+    put("/sys/class/drm/renderD128/device/vendor", "0x1002\n");
+    expect_amd(NULL, 1, "0");
+    put("/sys/class/drm/renderD130/device/vendor", "0x1002\n");
+    put("/proc/driver/nvidia/gpus/0000:01:00.0/information", "");
+    expect_devices(NULL, false, 1, indexes);
+}
+
 /* A list without end is cut at the maximum. */
 static void test_many_devices(void **state)
 {
@@ -127,7 +180,8 @@ static void test_many_devices(void **state)
         strcat(list, "7,");
     }
     struct facts f;
-    assert_int_equal(facts_read(&f, root, list, NULL), 0);
+    const struct facts_visible visible = {.cuda = list};
+    assert_int_equal(facts_read(&f, root, &visible, NULL), 0);
     assert_int_equal(f.device_count, FACTS_DEVICES_MAX);
     facts_release(&f);
 }
@@ -185,6 +239,9 @@ static void test_here(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_amd, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_amd_render_nodes, make_root,
+                                        remove_root),
         cmocka_unit_test_setup_teardown(test_memory, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_devices, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_many_devices, make_root,

@@ -36,6 +36,8 @@ static struct gpu_device make_healthy(void)
         {GPU_PCIE_WIDTH, 16},
         {GPU_PCIE_WIDTH_MAX, 16},
         {GPU_REASONS, NVML_REASON_SW_POWER_CAP},
+        {GPU_TEMPERATURE, 60},
+        {GPU_TEMPERATURE_MAX, 92},
         {GPU_COMPUTE_MODE, NVML_MODE_DEFAULT},
         {GPU_PROCESSES, 0},
     };
@@ -105,27 +107,37 @@ static void test_findings(void **state)
         const char *expected;
     } cases[] = {
         {{GPU_ECC_UNCORRECTED, 3},
-         "3 uncorrected ECC errors since the driver started: results may be "
-         "wrong"},
+         "GPU-231 3 uncorrected ECC errors since the driver started: results "
+         "may be wrong; reset the GPU, or replace it"},
         {{GPU_REMAP_FAILED, 1},
-         "a damaged row of memory could not be remapped: have the GPU "
+         "GPU-232 a damaged row of memory could not be remapped: have the GPU "
          "replaced"},
         {{GPU_REMAP_PENDING, 1},
-         "a damaged row of memory waits to be remapped: reset the GPU"},
-        {{GPU_PCIE_WIDTH, 8}, "PCIe width is 8 of 16: reseat the GPU"},
-        {{GPU_PCIE_GENERATION, 3}, "PCIe generation is 3 of 5 under load"},
-        {{GPU_LINKS_UP, 17}, "17 of 18 NVLinks are up"},
+         "GPU-232 a damaged row of memory waits to be remapped: reset the "
+         "GPU"},
+        {{GPU_PCIE_WIDTH, 8}, "PCI-513 PCIe width is 8 of 16: reseat the GPU"},
+        {{GPU_PCIE_GENERATION, 3},
+         "PCI-513 PCIe generation is 3 of 5 under load: reseat the GPU, look "
+         "at the slot's settings"},
+        {{GPU_LINKS_UP, 17},
+         "GPU-241 17 of 18 NVLinks are up: look at nvidia-smi nvlink -s, then "
+         "reset the GPU"},
         {{GPU_LINKS_UP, 0}, ""},
         {{GPU_REASONS, NVML_REASON_HW_SLOWDOWN | NVML_REASON_HW_THERMAL},
-         "clocks are held down: too hot, the hardware slows it down"},
+         "GPU-220 clocks are held down: too hot, the hardware slows it down; "
+         "look at its cooling"},
         {{GPU_REASONS, NVML_REASON_SW_THERMAL},
-         "clocks are held down: too hot, the driver slows it down"},
+         "GPU-220 clocks are held down: too hot, the driver slows it down; "
+         "look at its cooling"},
         {{GPU_REASONS, NVML_REASON_HW_SLOWDOWN | NVML_REASON_HW_POWER_BRAKE},
-         "clocks are held down: the power supply's brake is on"},
+         "GPU-220 clocks are held down: the power supply's brake is on; look "
+         "at the power supply"},
         {{GPU_REASONS, NVML_REASON_HW_SLOWDOWN},
-         "clocks are held down: the hardware slows it down"},
+         "GPU-220 clocks are held down: the hardware slows it down; look at "
+         "cooling and power"},
         {{GPU_COMPUTE_MODE, NVML_MODE_PROHIBITED},
-         "compute mode is \"prohibited\": no program may use the GPU"},
+         "GPU-252 compute mode is \"prohibited\": no program may use the GPU; "
+         "set it with nvidia-smi -c 0"},
         {{GPU_COMPUTE_MODE, NVML_MODE_EXCLUSIVE_PROCESS}, ""},
         {{GPU_PROCESSES, 1},
          "1 process uses the GPU already, with 600 MiB in use"},
@@ -135,7 +147,11 @@ static void test_findings(void **state)
          "MIG is on: programs get slices of this GPU, not the whole"},
         {{GPU_REASONS, NVML_REASON_IDLE}, ""},
         {{GPU_REASONS, NVML_REASON_APPLICATION_CLOCKS}, ""},
-        {{GPU_TEMPERATURE, 60}, ""},
+        {{GPU_TEMPERATURE, 91}, ""},
+        {{GPU_TEMPERATURE, 92},
+         "GPU-221 it has 92 C, and from 92 C on it is slowed down: look at "
+         "its cooling"},
+        {{GPU_TEMPERATURE_MAX, 0}, ""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gpu_device d = make_healthy();
@@ -190,9 +206,11 @@ static void test_all_findings(void **state)
     gpu_device_set(&d, GPU_ECC_UNCORRECTED, 1);
     gpu_device_set(&d, GPU_LINKS_UP, 1);
     gpu_device_set(&d, GPU_PROCESSES, 1);
-    assert_findings(&d, "1 uncorrected ECC error since the driver started: "
-                        "results may be wrong\n"
-                        "1 of 18 NVLinks are up\n"
+    assert_findings(&d, "GPU-231 1 uncorrected ECC error since the driver "
+                        "started: results may be wrong; reset the GPU, or "
+                        "replace it\n"
+                        "GPU-241 1 of 18 NVLinks are up: look at nvidia-smi "
+                        "nvlink -s, then reset the GPU\n"
                         "1 process uses the GPU already, with 600 MiB in use");
 }
 

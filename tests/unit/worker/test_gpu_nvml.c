@@ -156,6 +156,13 @@ static int get_temperature(struct nvml_device *d, int sensor, unsigned *value)
     return d->result;
 }
 
+static int get_threshold(struct nvml_device *d, int kind, unsigned *value)
+{
+    assert_int_equal(kind, NVML_THRESHOLD_SLOWDOWN);
+    *value = 92;
+    return d->result;
+}
+
 static int get_flag(struct nvml_device *d, int *value)
 {
     *value = 3;
@@ -222,6 +229,7 @@ static const struct nvml_api whole_api = {
     .device_get_max_clock_info = get_clock_max,
     .device_get_clocks_throttle_reasons = get_reasons,
     .device_get_temperature = get_temperature,
+    .device_get_temperature_threshold = get_threshold,
     .device_get_power_usage = get_five,
     .device_get_enforced_power_limit = get_sixteen,
     .device_get_compute_mode = get_flag,
@@ -296,6 +304,7 @@ static void test_facts(void **state)
         {GPU_SM_CLOCK_MAX, 1981},
         {GPU_MEMORY_CLOCK, 2619},
         {GPU_TEMPERATURE, 41},
+        {GPU_TEMPERATURE_MAX, 92},
         {GPU_MEMORY_CLOCK_MAX, 2620},
         {GPU_REASONS, 1},
         {GPU_POWER, 5},
