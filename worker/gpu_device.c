@@ -280,7 +280,7 @@ double gpu_device_pcie_gbps(const struct gpu_device *d)
     uint64_t lanes;
     gpu_device_get(d, GPU_PCIE_GENERATION_MAX, &generation);
     gpu_device_get(d, GPU_PCIE_WIDTH, &lanes);
-    return gpul_pcie_gbps(generation, lanes);
+    return is_set(d, GPU_C2C_ON) ? 0 : gpul_pcie_gbps(generation, lanes);
 }
 
 double gpu_device_link_gbps(const struct gpu_device *d, enum gpul_link *kind)

@@ -29,6 +29,7 @@
     X(PCIE_GENERATION_MAX, "PCIe generation at most", "")                      \
     X(PCIE_WIDTH, "PCIe width", "")                                            \
     X(PCIE_WIDTH_MAX, "PCIe width at most", "")                                \
+    X(C2C_ON, "NVLink to the host", "")                                        \
     X(SM_CLOCK, "SM clock", "MHz")                                             \
     X(SM_CLOCK_MAX, "SM clock at most", "MHz")                                 \
     X(MEMORY_CLOCK, "memory clock", "MHz")                                     \
@@ -100,7 +101,8 @@ size_t gpu_device_findings(char out[GPU_FINDINGS_MAX][GPU_FINDING_BYTES],
 double gpu_device_link_gbps(const struct gpu_device *d, enum gpul_link *kind);
 
 /* To the host, one way: the generation that link and device reach under load,
- * on the lanes that are connected. 0: unknown. */
+ * on the lanes that are connected. 0: unknown, and where copies do not go over
+ * PCIe but over the link between the chips of Grace and of its GPU. */
 double gpu_device_pcie_gbps(const struct gpu_device *d);
 
 #endif

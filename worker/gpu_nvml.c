@@ -173,6 +173,11 @@ static void read_pcie(struct reader *r)
                 GPU_PCIE_GENERATION_MAX);
     read_number(r, api->device_get_curr_pcie_link_width, GPU_PCIE_WIDTH);
     read_number(r, api->device_get_max_pcie_link_width, GPU_PCIE_WIDTH_MAX);
+    struct nvml_c2c c2c = {0};
+    if (api->device_get_c2c_mode_info != NULL &&
+        api->device_get_c2c_mode_info(r->handle, &c2c) == NVML_RESULT_SUCCESS) {
+        gpu_device_set(r->out, GPU_C2C_ON, c2c.is_enabled != 0);
+    }
 }
 
 static void read_clocks(struct reader *r)

@@ -57,6 +57,10 @@ struct nvml_utilization { /* percent of the last sample period */
     unsigned memory;
 };
 
+struct nvml_c2c { /* link between the chips of Grace and of its GPU */
+    unsigned is_enabled;
+};
+
 struct nvml_process { /* as of ..._v3 */
     unsigned pid;     /* in the PID namespace of the driver's host */
     unsigned long long used_bytes; /* all ones: not available */
@@ -161,6 +165,9 @@ enum nvml_reason { /* why clocks are below their maximum; a bit mask */
       nvmlDeviceGetMaxPcieLinkGeneration)                                      \
     X(OPTIONAL, int, device_get_max_pcie_link_width, NVML_NUMBER,              \
       nvmlDeviceGetMaxPcieLinkWidth)                                           \
+    X(OPTIONAL, int, device_get_c2c_mode_info,                                 \
+      (struct nvml_device *device, struct nvml_c2c *info),                     \
+      nvmlDeviceGetC2cModeInfoV)                                               \
     X(OPTIONAL, int, device_get_clock_info, NVML_BY_KIND,                      \
       nvmlDeviceGetClockInfo)                                                  \
     X(OPTIONAL, int, device_get_max_clock_info, NVML_BY_KIND,                  \

@@ -200,6 +200,9 @@ QUERY(nvmlDeviceGetRemappedRows,
        *uncorrected = (unsigned)gpu->remap_uncorrected,
        *pending = (unsigned)gpu->remap_pending,
        *failed = (unsigned)gpu->remap_failed))
+QUERY(nvmlDeviceGetC2cModeInfoV,
+      (struct nvml_device * device, struct nvml_c2c *info),
+      (*info = (struct nvml_c2c){0}, status = NVML_RESULT_NOT_SUPPORTED))
 QUERY(nvmlDeviceGetMigMode, NVML_NOW_AND_NEXT,
       *current = *pending = (unsigned)gpu->mig)
 QUERY(nvmlDeviceGetMaxMigDeviceCount, NVML_NUMBER, *value = gpu->mig ? 7 : 0)

@@ -285,6 +285,10 @@ static void test_pcie_rate(void **state)
     gpu_device_set(&d, GPU_LINKS_UP, 0);
     assert_true(gpu_device_link_gbps(&d, &kind) == gbps);
     assert_int_equal(kind, GPUL_PCIE);
+    gpu_device_set(&d, GPU_C2C_ON, 1); /* the host is behind another link */
+    assert_true(gpu_device_pcie_gbps(&d) == 0);
+    gpu_device_set(&d, GPU_C2C_ON, 0);
+    assert_true(gpu_device_pcie_gbps(&d) == gbps);
     d.is_slice = true;
     assert_true(gpu_device_link_gbps(&d, &kind) == 0);
     assert_int_equal(kind, GPUL_LINK_NONE);

@@ -163,6 +163,12 @@ static int get_threshold(struct nvml_device *d, int kind, unsigned *value)
     return d->result;
 }
 
+static int get_c2c(struct nvml_device *d, struct nvml_c2c *info)
+{
+    info->is_enabled = 1;
+    return d->result;
+}
+
 static int get_flag(struct nvml_device *d, int *value)
 {
     *value = 3;
@@ -225,6 +231,7 @@ static const struct nvml_api whole_api = {
     .device_get_curr_pcie_link_width = get_sixteen,
     .device_get_max_pcie_link_generation = get_five,
     .device_get_max_pcie_link_width = get_sixteen,
+    .device_get_c2c_mode_info = get_c2c,
     .device_get_clock_info = get_clock,
     .device_get_max_clock_info = get_clock_max,
     .device_get_clocks_throttle_reasons = get_reasons,
@@ -303,6 +310,7 @@ static void test_facts(void **state)
         {GPU_SM_CLOCK, 1980},
         {GPU_SM_CLOCK_MAX, 1981},
         {GPU_MEMORY_CLOCK, 2619},
+        {GPU_C2C_ON, 1},
         {GPU_TEMPERATURE, 41},
         {GPU_TEMPERATURE_MAX, 92},
         {GPU_MEMORY_CLOCK_MAX, 2620},
