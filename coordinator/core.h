@@ -27,6 +27,7 @@
 
 #include "common/minheap.h"
 #include "coordinator/assign.h"
+#include "coordinator/culprit.h"
 #include "coordinator/facts.h"
 #include "coordinator/ids.h"
 #include "coordinator/input.h"
@@ -71,6 +72,8 @@ enum {
      * waited for a silent one has said so by then, and only that one is
      * missing. It covers the agent's kill of a probe that hangs. */
     PROBE_SLACK_MS = 4000,
+    /* A probe on a GPU that has said nothing for longer may be silent. */
+    SILENCE_MS_MIN = 2000,
     /* A stuck ncclCommAbort is left behind after this; the agent's SIGKILL
      * follows a second later. */
     ABORT_DEADLINE_MS = 10000,

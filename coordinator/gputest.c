@@ -112,7 +112,7 @@ static void begin_probes(struct rendezvous *r)
     core_await_all(r);
     verdict_init(&r->verdict);
     ids_init(&r->ids, ranks, r->facts.has_one_id);
-    if (probes_init(&r->probes, ranks) != 0) {
+    if (probes_init(&r->probes, ranks, r->now_ms) != 0) {
         out_of_memory(r);
         return;
     }
@@ -213,22 +213,47 @@ static bool is_complete(const struct rendezvous *r)
                : r->probes.passed[step_of(r->phase)] == r->probes.count;
 }
 
+static uint32_t bound_of(const struct rendezvous *r)
+{
+    return r->phase == PHASE_COLL ? r->job.run_deadline_ms
+                                  : r->job.listen_deadline_ms;
+}
+
+/* A probe says how it is at every eighth of the bound from the third on; two
+ * of these may be on their way, on machines that are busy. */
+static uint64_t silence_ms(uint64_t bound_ms)
+{
+    return bound_ms / 4 > SILENCE_MS_MIN ? bound_ms / 4 : SILENCE_MS_MIN;
+}
+
 void gputest_waiting(const struct rendezvous *r, struct waiting *out)
 {
     enum probes_step step = step_of(r->phase);
+    uint64_t bound_ms = bound_of(r);
+    uint64_t left_ms =
+        r->phase_deadline_ms > r->now_ms ? r->phase_deadline_ms - r->now_ms : 0;
+    struct culprit_case c = {
+        .probes = &r->probes,
+        .facts = &r->facts,
+        .roster = &r->roster,
+        .now_ms = r->now_ms,
+        .elapsed_ms = bound_ms > left_ms ? bound_ms - left_ms : 0,
+        .silence_ms = silence_ms(bound_ms),
+    };
     if (r->phase == PHASE_UID) {
         out->unit = "roots";
         out->have = r->ids.have;
         out->need = r->ids.count;
-        probes_missing(&out->missing, &r->probes, &r->facts, &r->roster,
-                       lacks_id, &r->ids);
+        c.lacks = lacks_id;
+        c.arg = &r->ids;
     } else {
         out->unit = "ranks";
         out->have = r->probes.passed[step];
         out->need = r->probes.count;
-        probes_missing(&out->missing, &r->probes, &r->facts, &r->roster,
-                       lacks_step, &step);
+        c.lacks = lacks_step;
+        c.arg = &step;
     }
+    culprit_name(&out->missing, &c);
 }
 
 static void send_ids(struct rendezvous *r)
@@ -307,7 +332,7 @@ void gputest_phase(struct rendezvous *r, struct node *node,
     if (!phase_waits_for_probes(r->phase) || !speaks_for(r, node, rank)) {
         return;
     }
-    if (phase->text[0] != 0 && probes_say(&r->probes, rank, phase->text) != 0) {
+    if (probes_say(&r->probes, rank, phase, r->now_ms) != 0) {
         out_of_memory(r);
         return;
     }

@@ -3,8 +3,8 @@
  * How far each probe of the self-test on GPUs has come, and what it said
  * last. Pure.
  *
- * Counting is O(1) for each report, whatever the number of ranks; naming who
- * is missing looks at every rank and happens when a bound is near.
+ * Counting is O(1) for each report, whatever the number of ranks;
+ * coordinator/culprit.h tells who is missing.
  */
 #ifndef COORDINATOR_PROBES_H
 #define COORDINATOR_PROBES_H
@@ -12,8 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/facts.h"
-#include "coordinator/text.h"
+#include "proto/message.h"
 
 /* What a probe leaves behind it, in this order. */
 enum probes_step {
@@ -28,15 +27,26 @@ enum probes_step {
 /* Of a probe's last words; longer ones are cut. */
 enum { PROBES_WORDS_BYTES_MAX = 200 };
 
+/* What one said last, and its agent of it. */
+struct probes_report {
+    Gpul__ProbePhase__State state;
+    uint32_t since_ms; /* it was in that state, when it said so */
+    uint32_t progress;
+    uint64_t heard_ms; /* when it said so */
+    char *words;       /* NULL: none yet; those of before are kept */
+    char *call;        /* that it was inside of, NULL: never was */
+};
+
 struct probes {
     uint32_t count;
     uint8_t *steps;                     /* by rank, enum probes_step */
-    char **words;                       /* by rank, NULL: none */
+    struct probes_report *reports;      /* by rank */
     uint32_t passed[PROBES_STEP_COUNT]; /* ranks that came so far, or further */
 };
 
-/* Returns 0 or GPUL_ENOMEM; `p` can be released either way. */
-int probes_init(struct probes *p, uint32_t count);
+/* All count as heard now. Returns 0 or GPUL_ENOMEM; `p` can be released
+ * either way. */
+int probes_init(struct probes *p, uint32_t count, uint64_t now_ms);
 
 /* An all-zero one may be released too. */
 void probes_release(struct probes *p);
@@ -45,18 +55,12 @@ void probes_release(struct probes *p);
  * if that is not news. */
 bool probes_pass(struct probes *p, uint32_t rank, enum probes_step step);
 
-/* Returns 0 or GPUL_ENOMEM. */
-int probes_say(struct probes *p, uint32_t rank, const char *words);
+/* How it is, whichever phase it is in. Returns 0 or GPUL_ENOMEM. */
+int probes_say(struct probes *p, uint32_t rank, const Gpul__ProbePhase *said,
+               uint64_t now_ms);
 
 /* Does what is waited for lack this rank? */
 typedef bool (*probes_lack_fn)(const struct probes *p, uint32_t rank,
                                const void *arg);
-
-/* "rank 7 (node c, device GPU-1); it said last: ..." or "ranks 3,8-9 (nodes
- * node[1-2]); rank 3 (device GPU-2) said last: ...". Ten ranges and ten nodes
- * are named, then there are counts. */
-void probes_missing(struct text *out, const struct probes *p,
-                    const struct facts *facts, const struct roster *r,
-                    probes_lack_fn lacks, const void *arg);
 
 #endif

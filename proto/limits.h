@@ -102,6 +102,7 @@
 #define GPUL_SETTINGS_MAX 64u       /* NCCL_* variables of a node */
 #define GPUL_NICS_MAX 64u           /* ports of network cards of a node */
 #define GPUL_NIC_NAME_BYTES_MAX 67u /* IB_DEVICE_NAME_MAX, colon and port */
+#define GPUL_CALL_BYTES_MAX 64u     /* a library's function */
 #define GPUL_UNIQUE_ID_BYTES 128u   /* NCCL_UNIQUE_ID_BYTES */
 /* NCCL_ID per 128 ranks up to here; they must fit one frame. */
 #define GPUL_UNIQUE_IDS_MAX 400u

@@ -173,8 +173,12 @@ SHARED_BODY(probe_ids, NULL);
 
 static const struct gpul_field_rule probe_phase_fields[] = {
     RANK("probe_rank"),
-    CHOICE("phase", 1),
+    CHOICE("phase", 0),
     SENTENCE("text"),
+    CHOICE("state", 0),
+    STRING("call", LINE, 0, GPUL_CALL_BYTES_MAX),
+    ANY32("since_ms"),
+    ANY32("progress"),
 };
 SHARED_BODY(probe_phase, NULL);
 

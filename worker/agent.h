@@ -74,6 +74,8 @@ enum agent_event_type {
     AGENT_EVENT_ALL_GONE = 9,        /* no rank, no descendant; or `unclean` */
     AGENT_EVENT_OUTPUT_DRAINED = 10, /* nothing of it is left here */
     AGENT_EVENT_SIGNAL = 11,         /* signal: someone wants us out */
+    AGENT_EVENT_PROBE_HALTED = 12,   /* probe, signal: it is stopped by that,
+                                        or (0) goes on */
 };
 
 /* What a probe is started for. */

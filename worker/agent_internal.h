@@ -3,8 +3,8 @@
  * What the parts of the agent share: agent.c has the actions, the clock and
  * the way out, agent_join.c the way in, agent_messages.c what the coordinator
  * says, agent_node.c what happens on the node, agent_probes.c the self-test,
- * agent_clear.c the wait for the memory of the GPUs behind it. Nobody else
- * includes this.
+ * agent_hearing.c what its probes say, agent_clear.c the wait for the memory of
+ * the GPUs behind it. Nobody else includes this.
  */
 #ifndef WORKER_AGENT_INTERNAL_H
 #define WORKER_AGENT_INTERNAL_H
@@ -29,6 +29,7 @@ struct agent_device {
 struct agent_probe {
     bool is_alive;                 /* from START_PROBE to PROBE_ENDED */
     bool has_told;                 /* its answer has come: no other counts */
+    bool is_halted;                /* its process is stopped */
     Gpul__ProbePhase__Phase phase; /* the last one that is behind it */
     struct gpul_buf answer;        /* encoded, held until it has ended */
 };
@@ -189,7 +190,6 @@ bool agent_probe_connect(struct agent *a, const Gpul__Frame *frame);
 bool agent_probe_begin(struct agent *a, const Gpul__Frame *frame);
 bool agent_probe_ids(struct agent *a, const Gpul__Frame *frame);
 
-void agent_probe_message(struct agent *a, const struct agent_event *event);
 void agent_probe_ended(struct agent *a, const struct agent_event *event);
 
 /* End what is alive: probes on devices may abort first, unless `at_once`. */
@@ -200,6 +200,14 @@ void agent_probes_tick(struct agent *a);
 /* One probe of this kind is alive as number `probe`, and has said nothing. */
 void agent_probe_begun(struct agent *a, struct agent_action *start,
                        uint32_t probe, enum agent_probe_kind kind);
+
+/* A phase has begun for a probe on a device: its time begins anew. */
+void agent_probes_renew(struct agent *a, bool is_coll);
+
+/* ---- what its probes say: agent_hearing.c -------------------------------- */
+
+void agent_probe_message(struct agent *a, const struct agent_event *event);
+void agent_probe_halted(struct agent *a, const struct agent_event *event);
 
 /* ---- the memory behind it: agent_clear.c -------------------------------- */
 

@@ -122,6 +122,9 @@ void agent_observe(struct agent *a, const struct agent_event *event)
     case AGENT_EVENT_PROBE_MESSAGE:
         agent_probe_message(a, event);
         break;
+    case AGENT_EVENT_PROBE_HALTED:
+        agent_probe_halted(a, event);
+        break;
     case AGENT_EVENT_PROBE_ENDED:
         agent_probe_ended(a, event);
         break;

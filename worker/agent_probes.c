@@ -56,6 +56,7 @@ void agent_probe_begun(struct agent *a, struct agent_action *start,
     start->kind = kind;
     p->is_alive = true;
     p->has_told = false;
+    p->is_halted = false;
     p->phase = GPUL__PROBE_PHASE__PHASE__NONE;
     gpul_buf_clear(&p->answer);
     a->test.kind = kind;
@@ -118,7 +119,7 @@ bool agent_probe_connect(struct agent *a, const Gpul__Frame *frame)
 
 /* Each phase but coll may last as long as two of them: what a probe waits
  * for may begin when the phase of another is almost over. */
-static void renew_deadline(struct agent *a, bool is_coll)
+void agent_probes_renew(struct agent *a, bool is_coll)
 {
     struct agent_selftest *t = &a->test;
     uint64_t ms = is_coll ? t->coll_ms : 2 * (uint64_t)t->phase_ms;
@@ -172,7 +173,7 @@ bool agent_probe_begin(struct agent *a, const Gpul__Frame *frame)
     t->coll_ms = begin->self_test->run_deadline_ms;
     t->abort_ms = begin->abort_deadline_ms;
     begin_round(a, 0);
-    renew_deadline(a, false);
+    agent_probes_renew(a, false);
     for (uint32_t i = 0; i < begin->rank_count; i++) {
         start_on_device(a, begin, i);
     }
@@ -192,126 +193,6 @@ bool agent_probe_ids(struct agent *a, const Gpul__Frame *frame)
     agent_send(a, AGENT_SEND_PROBES, &copy);
     a->test.has_ids = true;
     return true;
-}
-
-/* ---- what a probe says --------------------------------------------------- */
-
-static void relay(struct agent *a, const Gpul__Frame *frame)
-{
-    Gpul__Frame copy = *frame;
-    agent_send(a, AGENT_SEND, &copy);
-}
-
-/* Text again and again is no progress: only a new phase is. */
-static void on_phase(struct agent *a, uint32_t probe, const Gpul__Frame *frame)
-{
-    struct agent_probe *p = &a->test.probes[probe];
-    Gpul__ProbePhase phase = *frame->probe_phase;
-    phase.probe_rank = a->test.first_rank + probe;
-    if (phase.phase > p->phase) {
-        p->phase = phase.phase;
-        renew_deadline(a, p->phase == GPUL__PROBE_PHASE__PHASE__INIT);
-    }
-    Gpul__Frame copy = *frame;
-    copy.probe_phase = &phase;
-    agent_send(a, AGENT_SEND, &copy);
-}
-
-static void keep_devices(struct agent *a, const Gpul__ProbeFacts *facts)
-{
-    struct agent_selftest *t = &a->test;
-    t->device_count = 0;
-    t->is_blind = !agent_clear_can_see(facts);
-    for (size_t i = 0; i < facts->n_devices && i < AGENT_PROBES_MAX; i++) {
-        const Gpul__Device *from = facts->devices[i];
-        struct agent_device *to = &t->devices[t->device_count++];
-        to->index = from->index;
-        to->memory_used_bytes = from->memory_used_bytes;
-        snprintf(to->uuid, sizeof(to->uuid), "%s", from->uuid);
-    }
-}
-
-static void on_device_result(struct agent *a, uint32_t probe,
-                             const Gpul__Frame *frame)
-{
-    struct agent_selftest *t = &a->test;
-    Gpul__ProbeResult result = *frame->probe_result;
-    result.probe_rank = t->first_rank + probe;
-    result.device_uuid = t->devices[probe].uuid;
-    Gpul__Frame copy = *frame;
-    copy.probe_result = &result;
-    if (result.error[0] == 0 && result.wrong_elements == 0) {
-        agent_keep(a, &t->probes[probe].answer, &copy);
-        return;
-    }
-    /* Its abort may take long, and needs the others to abort too. */
-    t->has_failed = true;
-    agent_send(a, AGENT_SEND, &copy);
-}
-
-/* The one answer that a probe is there for. */
-static void on_answer(struct agent *a, uint32_t probe, const Gpul__Frame *frame)
-{
-    bool is_facts = frame->body_case == GPUL__FRAME__BODY_PROBE_FACTS;
-    a->test.probes[probe].has_told = true;
-    switch (a->test.kind) {
-    case AGENT_PROBE_HOST:
-        agent_keep(a, &a->test.probes[probe].answer, frame);
-        break;
-    case AGENT_PROBE_SCOUT:
-        keep_devices(a, frame->probe_facts);
-        agent_keep(a, &a->test.probes[probe].answer, frame);
-        break;
-    case AGENT_PROBE_DEVICE:
-        on_device_result(a, probe, frame);
-        break;
-    case AGENT_PROBE_WATCH:
-        if (is_facts) {
-            agent_clear_facts(a, frame->probe_facts);
-        }
-        break;
-    }
-}
-
-/* Which kinds of probe may say what. */
-static bool may_say(enum agent_probe_kind kind, Gpul__Frame__BodyCase what)
-{
-    switch (what) {
-    case GPUL__FRAME__BODY_PROBE_LISTENING:
-        return kind == AGENT_PROBE_HOST;
-    case GPUL__FRAME__BODY_PROBE_RESULT:
-        return kind == AGENT_PROBE_HOST || kind == AGENT_PROBE_DEVICE;
-    case GPUL__FRAME__BODY_PROBE_FACTS:
-        return kind == AGENT_PROBE_SCOUT || kind == AGENT_PROBE_WATCH;
-    case GPUL__FRAME__BODY_PROBE_ID:
-    case GPUL__FRAME__BODY_PROBE_PHASE:
-        return kind == AGENT_PROBE_DEVICE;
-    default:
-        return false;
-    }
-}
-
-void agent_probe_message(struct agent *a, const struct agent_event *event)
-{
-    const Gpul__Frame *frame = event->frame;
-    uint32_t probe = event->probe;
-    if ((a->state != AGENT_PROBING && a->state != AGENT_CLEARING) ||
-        probe >= AGENT_PROBES_MAX || !a->test.probes[probe].is_alive ||
-        a->test.probes[probe].has_told || frame->generation != a->generation ||
-        !may_say(a->test.kind, frame->body_case)) {
-        return;
-    }
-    switch (frame->body_case) {
-    case GPUL__FRAME__BODY_PROBE_LISTENING:
-    case GPUL__FRAME__BODY_PROBE_ID:
-        relay(a, frame);
-        break;
-    case GPUL__FRAME__BODY_PROBE_PHASE:
-        on_phase(a, probe, frame);
-        break;
-    default:
-        on_answer(a, probe, frame);
-    }
 }
 
 /* ---- the end of a probe -------------------------------------------------- */

@@ -135,13 +135,10 @@ static void lease_ports(struct client *c)
     }
 }
 
-static void on_probe_message(void *arg, uint32_t probe,
-                             const Gpul__Frame *frame)
+static void on_probe_event(void *arg, struct agent_event *event)
 {
     struct client *c = arg;
-    struct agent_event event = {
-        .type = AGENT_EVENT_PROBE_MESSAGE, .probe = probe, .frame = frame};
-    step(c, &event);
+    step(c, event);
     pump(c);
 }
 
@@ -377,6 +374,7 @@ static void reap_children(struct client *c)
     int status;
     pid_t pid;
     uint64_t now_ms = gpul_clock_ms();
+    prober_look(&c->prober);
     while (!c->has_left && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (!prober_reap(&c->prober, pid, status) && !c->has_left) {
             workload_reap(c->workload, pid, status, now_ms);
@@ -447,7 +445,7 @@ static int set_up(struct client *c, struct gpul_error *err)
         .on_drained = on_drained,
     };
     static const struct prober_handlers prober_handlers = {
-        .on_message = on_probe_message,
+        .on_event = on_probe_event,
         .on_ended = on_probe_ended,
     };
     int rc = facts_read_here(&c->facts, err);

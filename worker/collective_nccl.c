@@ -52,21 +52,24 @@ static bool is_taken(int result)
 static int exchange(struct sweep *s, uint64_t count, uint32_t peers,
                     const uint32_t *send_to, const uint32_t *receive_from)
 {
-    const struct nccl_api *nccl = s->gpu->nccl;
     struct nccl_comm *comm = atomic_load(&s->gpu->comm);
-    int result = nccl->group_start();
+    int result = GPU_CALL(s->gpu, "ncclGroupStart", nccl->group_start());
     for (uint32_t i = 0; i < peers && is_taken(result); i++) {
         cuda_address offset = (cuda_address)i * count * sizeof(float);
         int to = (int)(send_to != NULL ? *send_to : i);
         int from = (int)(receive_from != NULL ? *receive_from : i);
-        result = nccl->send(const_pointer(s->buffers.send + offset), count,
-                            NCCL_FLOAT32, to, comm, s->gpu->stream);
+        result =
+            GPU_CALL(s->gpu, "ncclSend",
+                     nccl->send(const_pointer(s->buffers.send + offset), count,
+                                NCCL_FLOAT32, to, comm, s->gpu->stream));
         if (is_taken(result)) {
-            result = nccl->recv(pointer(s->buffers.receive + offset), count,
-                                NCCL_FLOAT32, from, comm, s->gpu->stream);
+            result =
+                GPU_CALL(s->gpu, "ncclRecv",
+                         nccl->recv(pointer(s->buffers.receive + offset), count,
+                                    NCCL_FLOAT32, from, comm, s->gpu->stream));
         }
     }
-    int end = nccl->group_end();
+    int end = GPU_CALL(s->gpu, "ncclGroupEnd", nccl->group_end());
     return is_taken(result) ? end : result;
 }
 
@@ -82,7 +85,6 @@ static int launch_collective(struct sweep *s, const struct gpu_step *step,
                              struct gpul_error *err)
 {
     struct gpu *g = s->gpu;
-    const struct nccl_api *nccl = g->nccl;
     struct nccl_comm *comm = atomic_load(&g->comm);
     const void *from = const_pointer(s->buffers.send);
     void *to = pointer(s->buffers.receive);
@@ -91,18 +93,22 @@ static int launch_collective(struct sweep *s, const struct gpu_step *step,
     switch (step->collective) {
     case GPUL_ALL_GATHER:
         call = "ncclAllGather";
-        result = nccl->all_gather(from, to, step->count, NCCL_FLOAT32, comm,
-                                  g->stream);
+        result = GPU_CALL(g, call,
+                          nccl->all_gather(from, to, step->count, NCCL_FLOAT32,
+                                           comm, g->stream));
         break;
     case GPUL_REDUCE_SCATTER:
         call = "ncclReduceScatter";
-        result = nccl->reduce_scatter(from, to, step->count, NCCL_FLOAT32,
-                                      NCCL_SUM, comm, g->stream);
+        result =
+            GPU_CALL(g, call,
+                     nccl->reduce_scatter(from, to, step->count, NCCL_FLOAT32,
+                                          NCCL_SUM, comm, g->stream));
         break;
     case GPUL_BROADCAST:
         call = "ncclBroadcast";
-        result = nccl->broadcast(from, to, step->count, NCCL_FLOAT32, 0, comm,
-                                 g->stream);
+        result = GPU_CALL(g, call,
+                          nccl->broadcast(from, to, step->count, NCCL_FLOAT32,
+                                          0, comm, g->stream));
         break;
     case GPUL_ALL_TO_ALL:
         call = "ncclSend and ncclRecv";
@@ -113,35 +119,46 @@ static int launch_collective(struct sweep *s, const struct gpu_step *step,
         result = send_right(s, step->count);
         break;
     default:
-        result = nccl->all_reduce(from, to, step->count, NCCL_FLOAT32, NCCL_SUM,
-                                  comm, g->stream);
+        result = GPU_CALL(g, call,
+                          nccl->all_reduce(from, to, step->count, NCCL_FLOAT32,
+                                           NCCL_SUM, comm, g->stream));
         break;
     }
-    return gpu_nccl_check(g, call, result, err);
+    int status = gpu_nccl_check(g, call, result, err);
+    if (status == 0) {
+        gpu_pulse_step(&g->pulse); /* it is in the stream now */
+    }
+    return status;
 }
 
 static int launch(struct sweep *s, const struct gpu_step *step,
                   struct gpul_error *err)
 {
-    const struct cuda_api *cuda = s->gpu->cuda;
-    struct cuda_stream *stream = s->gpu->stream;
+    struct gpu *g = s->gpu;
+    struct cuda_stream *stream = g->stream;
     size_t bytes = (size_t)step->bytes;
     switch (step->collective) {
     case GPUL_COPY_TO_DEVICE:
         return check(s, "copy",
-                     cuda->memcpy_h_to_d_async(
-                         s->buffers.receive, s->buffers.staging, bytes, stream),
+                     GPU_CALL(g, "cuMemcpyHtoDAsync",
+                              cuda->memcpy_h_to_d_async(s->buffers.receive,
+                                                        s->buffers.staging,
+                                                        bytes, stream)),
                      err);
     case GPUL_COPY_TO_HOST:
-        return check(s, "copy",
+        return check(
+            s, "copy",
+            GPU_CALL(g, "cuMemcpyDtoHAsync",
                      cuda->memcpy_d_to_h_async(s->buffers.staging,
-                                               s->buffers.send, bytes, stream),
-                     err);
+                                               s->buffers.send, bytes, stream)),
+            err);
     case GPUL_COPY_ON_DEVICE:
-        return check(s, "copy",
+        return check(
+            s, "copy",
+            GPU_CALL(g, "cuMemcpyDtoDAsync",
                      cuda->memcpy_d_to_d_async(s->buffers.receive,
-                                               s->buffers.send, bytes, stream),
-                     err);
+                                               s->buffers.send, bytes, stream)),
+            err);
     default:
         return launch_collective(s, step, err);
     }
@@ -198,7 +215,9 @@ static int warm_up(struct sweep *s, const struct gpu_step *step,
 static int record(struct sweep *s, size_t i, struct gpul_error *err)
 {
     return check(s, "event",
-                 s->gpu->cuda->event_record(s->events[i], s->gpu->stream), err);
+                 GPU_CALL(s->gpu, "cuEventRecord",
+                          cuda->event_record(s->events[i], s->gpu->stream)),
+                 err);
 }
 
 static int read_times(struct sweep *s, uint32_t iterations,
@@ -207,8 +226,9 @@ static int read_times(struct sweep *s, uint32_t iterations,
     for (uint32_t i = 0; i < iterations; i++) {
         float ms = 0;
         int status = check(s, "time between events",
-                           s->gpu->cuda->event_elapsed_time(&ms, s->events[i],
-                                                            s->events[i + 1]),
+                           GPU_CALL(s->gpu, "cuEventElapsedTime",
+                                    cuda->event_elapsed_time(&ms, s->events[i],
+                                                             s->events[i + 1])),
                            err);
         if (status != 0) {
             return status;
@@ -288,8 +308,9 @@ static int create_events(struct sweep *s, struct gpul_error *err)
     int status = 0;
     while (s->event_count < need && status == 0) {
         status = check(s, "event",
-                       s->gpu->cuda->event_create(&s->events[s->event_count],
-                                                  CUDA_EVENT_DEFAULT),
+                       GPU_CALL(s->gpu, "cuEventCreate",
+                                cuda->event_create(&s->events[s->event_count],
+                                                   CUDA_EVENT_DEFAULT)),
                        err);
         s->event_count += status == 0;
     }
@@ -314,9 +335,10 @@ static int free_share(struct sweep *s, uint64_t *bytes, struct gpul_error *err)
 {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
-    int status =
-        check(s, "free device memory",
-              s->gpu->cuda->mem_get_info(&free_bytes, &total_bytes), err);
+    int status = check(s, "free device memory",
+                       GPU_CALL(s->gpu, "cuMemGetInfo",
+                                cuda->mem_get_info(&free_bytes, &total_bytes)),
+                       err);
     *bytes = free_bytes / 100 * MEMORY_SHARE_PERCENT;
     return status;
 }
@@ -328,24 +350,28 @@ static int gather(struct sweep *s, const uint64_t *mine, struct gpul_error *err)
     struct gpu *g = s->gpu;
     size_t all_bytes = s->request->ranks * sizeof(*mine);
     memcpy(s->buffers.staging, mine, sizeof(*mine));
-    int status =
-        check(s, "copy to the device",
-              g->cuda->memcpy_h_to_d_async(s->buffers.send, s->buffers.staging,
-                                           sizeof(*mine), g->stream),
-              err);
+    int status = check(
+        s, "copy to the device",
+        GPU_CALL(g, "cuMemcpyHtoDAsync",
+                 cuda->memcpy_h_to_d_async(s->buffers.send, s->buffers.staging,
+                                           sizeof(*mine), g->stream)),
+        err);
     if (status == 0) {
         status = gpu_nccl_check(
             g, "ncclAllGather",
-            g->nccl->all_gather(const_pointer(s->buffers.send),
-                                pointer(s->buffers.receive), 1, NCCL_UINT64,
-                                atomic_load(&g->comm), g->stream),
+            GPU_CALL(g, "ncclAllGather",
+                     nccl->all_gather(const_pointer(s->buffers.send),
+                                      pointer(s->buffers.receive), 1,
+                                      NCCL_UINT64, atomic_load(&g->comm),
+                                      g->stream)),
             err);
     }
     if (status == 0) {
         status = check(s, "copy to the host",
-                       g->cuda->memcpy_d_to_h_async(s->buffers.staging,
-                                                    s->buffers.receive,
-                                                    all_bytes, g->stream),
+                       GPU_CALL(g, "cuMemcpyDtoHAsync",
+                                cuda->memcpy_d_to_h_async(
+                                    s->buffers.staging, s->buffers.receive,
+                                    all_bytes, g->stream)),
                        err);
     }
     return status == 0 ? gpu_stream_wait(g, "first all-gather", err) : status;

@@ -17,7 +17,10 @@ static int allocate(struct gpu_buffers *b, cuda_address *out, uint64_t bytes,
 {
     char what[64];
     snprintf(what, sizeof(what), "device memory of %" PRIu64 " bytes", bytes);
-    return check(b, what, b->gpu->cuda->mem_alloc(out, (size_t)bytes), err);
+    return check(
+        b, what,
+        GPU_CALL(b->gpu, "cuMemAlloc", cuda->mem_alloc(out, (size_t)bytes)),
+        err);
 }
 
 int gpu_buffers_allocate(struct gpu_buffers *b, uint64_t send_bytes,
@@ -28,10 +31,12 @@ int gpu_buffers_allocate(struct gpu_buffers *b, uint64_t send_bytes,
         status = allocate(b, &b->receive, receive_bytes, err);
     }
     if (status == 0) {
-        status = check(b, "fill of the device",
-                       b->gpu->cuda->memset_d8_async(
-                           b->send, 0, (size_t)send_bytes, b->gpu->stream),
-                       err);
+        status =
+            check(b, "fill of the device",
+                  GPU_CALL(b->gpu, "cuMemsetD8Async",
+                           cuda->memset_d8_async(b->send, 0, (size_t)send_bytes,
+                                                 b->gpu->stream)),
+                  err);
     }
     return status == 0 ? gpu_stream_wait(b->gpu, "fill of the device", err)
                        : status;
@@ -40,10 +45,12 @@ int gpu_buffers_allocate(struct gpu_buffers *b, uint64_t send_bytes,
 int gpu_buffers_free(struct gpu_buffers *b, struct gpul_error *err)
 {
     int status =
-        check(b, "end of device memory", b->gpu->cuda->mem_free(b->send), err);
+        check(b, "end of device memory",
+              GPU_CALL(b->gpu, "cuMemFree", cuda->mem_free(b->send)), err);
     if (status == 0) {
-        status = check(b, "end of device memory",
-                       b->gpu->cuda->mem_free(b->receive), err);
+        status = check(
+            b, "end of device memory",
+            GPU_CALL(b->gpu, "cuMemFree", cuda->mem_free(b->receive)), err);
     }
     b->send = 0;
     b->receive = 0;
@@ -57,8 +64,9 @@ int gpu_buffers_init(struct gpu_buffers *b, struct gpu *gpu,
     *b = (struct gpu_buffers){.gpu = gpu};
     verify_table_init(&b->table);
     int status = check(b, "pinned host memory",
-                       gpu->cuda->mem_host_alloc(&memory, GPU_STAGING_BYTES,
-                                                 CUDA_HOST_PORTABLE),
+                       GPU_CALL(gpu, "cuMemHostAlloc",
+                                cuda->mem_host_alloc(&memory, GPU_STAGING_BYTES,
+                                                     CUDA_HOST_PORTABLE)),
                        err);
     b->staging = memory;
     return status;
@@ -66,8 +74,10 @@ int gpu_buffers_init(struct gpu_buffers *b, struct gpu *gpu,
 
 int gpu_buffers_release(struct gpu_buffers *b, struct gpul_error *err)
 {
-    return check(b, "end of pinned host memory",
-                 b->gpu->cuda->mem_free_host(b->staging), err);
+    return check(
+        b, "end of pinned host memory",
+        GPU_CALL(b->gpu, "cuMemFreeHost", cuda->mem_free_host(b->staging)),
+        err);
 }
 
 /* ---- checking ------------------------------------------------------------ */
@@ -88,9 +98,10 @@ static int write_send(struct gpu_buffers *b, const struct verify_call *call,
         uint64_t n = portion(done, count);
         verify_fill(b->staging, &b->table, call, done, n);
         status = check(b, "copy to the device",
-                       b->gpu->cuda->memcpy_h_to_d_async(
-                           b->send + done * sizeof(float), b->staging,
-                           (size_t)n * sizeof(float), b->gpu->stream),
+                       GPU_CALL(b->gpu, "cuMemcpyHtoDAsync",
+                                cuda->memcpy_h_to_d_async(
+                                    b->send + done * sizeof(float), b->staging,
+                                    (size_t)n * sizeof(float), b->gpu->stream)),
                        err);
         if (status == 0) {
             status = gpu_stream_wait(b->gpu, "copy to the device", err);
@@ -105,10 +116,11 @@ static int spoil_receive(struct gpu_buffers *b, const struct verify_call *call,
                          struct gpul_error *err)
 {
     size_t bytes = (size_t)verify_receive_count(call) * sizeof(float);
-    return check(
-        b, "fill of the device",
-        b->gpu->cuda->memset_d8_async(b->receive, 0xff, bytes, b->gpu->stream),
-        err);
+    return check(b, "fill of the device",
+                 GPU_CALL(b->gpu, "cuMemsetD8Async",
+                          cuda->memset_d8_async(b->receive, 0xff, bytes,
+                                                b->gpu->stream)),
+                 err);
 }
 
 int gpu_buffers_fill(struct gpu_buffers *b, const struct verify_call *call,
@@ -125,11 +137,13 @@ int gpu_buffers_check(struct gpu_buffers *b, struct verify_verdict *verdict,
     int status = gpu_stream_wait(b->gpu, "check", err);
     for (uint64_t done = 0; done < count && status == 0;) {
         uint64_t n = portion(done, count);
-        status = check(b, "copy to the host",
-                       b->gpu->cuda->memcpy_d_to_h_async(
-                           b->staging, b->receive + done * sizeof(float),
-                           (size_t)n * sizeof(float), b->gpu->stream),
-                       err);
+        status =
+            check(b, "copy to the host",
+                  GPU_CALL(b->gpu, "cuMemcpyDtoHAsync",
+                           cuda->memcpy_d_to_h_async(
+                               b->staging, b->receive + done * sizeof(float),
+                               (size_t)n * sizeof(float), b->gpu->stream)),
+                  err);
         if (status == 0) {
             status = gpu_stream_wait(b->gpu, "copy to the host", err);
         }

@@ -25,6 +25,7 @@ int gpu_cuda_check(struct gpu *g, const char *what, int result,
 {
     const char *name = NULL;
     const char *text = NULL;
+    gpu_pulse_leave(&g->pulse);
     if (result == CUDA_RESULT_SUCCESS) {
         return 0;
     }
@@ -45,7 +46,9 @@ static void read_words(struct gpu *g, char words[GPU_WORDS_BYTES])
     const char *text = NULL;
     words[0] = 0;
     if (g->nccl->get_last_error != NULL) {
-        text = g->nccl->get_last_error(atomic_load(&g->comm));
+        text = GPU_CALL(g, "ncclGetLastError",
+                        nccl->get_last_error(atomic_load(&g->comm)));
+        gpu_pulse_leave(&g->pulse);
     }
     if (text == NULL) {
         return;
@@ -115,21 +118,37 @@ static int async_result(struct gpu *g, int *result, struct gpul_error *err)
     if (comm == NULL) {
         return 0;
     }
-    int rc = g->nccl->comm_get_async_error(comm, result);
+    int rc = GPU_CALL(g, "ncclCommGetAsyncError",
+                      nccl->comm_get_async_error(comm, result));
+    gpu_pulse_leave(&g->pulse);
     return rc == NCCL_SUCCESS ? 0
                               : nccl_fail(g, "ncclCommGetAsyncError", rc, err);
+}
+
+/* Until it is no longer "in progress". */
+static int wait_result(struct gpu *g, const char *call, int *result,
+                       struct gpul_error *err)
+{
+    struct wait wait = {.nap_ns = NAP_NS_MIN};
+    int status = 0;
+    gpu_pulse_wait(&g->pulse);
+    while (*result == NCCL_IN_PROGRESS && status == 0) {
+        if (atomic_load(&g->stop)) {
+            return stopped(call, err);
+        }
+        wait_nap(g, &wait);
+        status = async_result(g, result, err);
+    }
+    gpu_pulse_go_on(&g->pulse);
+    return status;
 }
 
 int gpu_nccl_check(struct gpu *g, const char *call, int result,
                    struct gpul_error *err)
 {
-    struct wait wait = {.nap_ns = NAP_NS_MIN};
-    while (result == NCCL_IN_PROGRESS) {
-        if (atomic_load(&g->stop)) {
-            return stopped(call, err);
-        }
-        wait_nap(g, &wait);
-        int status = async_result(g, &result, err);
+    gpu_pulse_leave(&g->pulse);
+    if (result == NCCL_IN_PROGRESS) {
+        int status = wait_result(g, call, &result, err);
         if (status != 0) {
             return status;
         }
@@ -139,12 +158,13 @@ int gpu_nccl_check(struct gpu *g, const char *call, int result,
 
 /* ---- waiting for the device ---------------------------------------------- */
 
-int gpu_event_wait(struct gpu *g, const char *what, struct cuda_event *event,
-                   struct gpul_error *err)
+static int wait_event(struct gpu *g, const char *what, struct cuda_event *event,
+                      struct gpul_error *err)
 {
     struct wait wait = {.nap_ns = NAP_NS_MIN};
     for (;;) {
-        int result = g->cuda->event_query(event);
+        int result = GPU_CALL(g, "cuEventQuery", cuda->event_query(event));
+        gpu_pulse_leave(&g->pulse);
         if (result != CUDA_RESULT_NOT_READY) {
             return gpu_cuda_check(g, what, result, err);
         }
@@ -162,9 +182,20 @@ int gpu_event_wait(struct gpu *g, const char *what, struct cuda_event *event,
     }
 }
 
+int gpu_event_wait(struct gpu *g, const char *what, struct cuda_event *event,
+                   struct gpul_error *err)
+{
+    gpu_pulse_wait(&g->pulse);
+    int status = wait_event(g, what, event, err);
+    gpu_pulse_go_on(&g->pulse);
+    return status;
+}
+
 int gpu_stream_wait(struct gpu *g, const char *what, struct gpul_error *err)
 {
     int status = gpu_cuda_check(
-        g, what, g->cuda->event_record(g->event, g->stream), err);
+        g, what,
+        GPU_CALL(g, "cuEventRecord", cuda->event_record(g->event, g->stream)),
+        err);
     return status == 0 ? gpu_event_wait(g, what, g->event, err) : status;
 }

@@ -16,6 +16,7 @@
 
 #include "common/error.h"
 #include "worker/cuda_api.h"
+#include "worker/gpu_pulse.h"
 #include "worker/nccl_api.h"
 
 enum { GPU_WORDS_BYTES = 512 };
@@ -23,6 +24,7 @@ enum { GPU_WORDS_BYTES = 512 };
 struct gpu {
     const struct cuda_api *cuda;
     const struct nccl_api *nccl;
+    struct gpu_pulse pulse;           /* for the other thread to look at */
     atomic_bool stop;                 /* give up; set by the other thread */
     _Atomic(struct nccl_comm *) comm; /* in use; NULL: none */
     /* The communicator that `comm` was split from, NULL: none. */
@@ -38,6 +40,11 @@ struct gpu {
     void (*on_words)(void *arg, const char *words);
     void *arg;
 };
+
+/* A call of a library, `call` being "nccl->comm_count(comm, &n)", with its
+ * name shown in the pulse until its result is checked by one of the below. */
+#define GPU_CALL(g, name, call)                                                \
+    (gpu_pulse_enter(&(g)->pulse, (name)), (g)->call)
 
 /* `result` is what the driver returned when it was to do `what` ("memory of
  * 32 bytes"). Returns 0, or GPUL_ESYS with what, the driver's words and its

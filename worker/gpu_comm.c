@@ -8,7 +8,8 @@ int gpu_comm_id(struct gpu *g, struct nccl_unique_id *out,
                 struct gpul_error *err)
 {
     memset(out, 0, sizeof(*out));
-    return gpu_nccl_check(g, "ncclGetUniqueId", g->nccl->get_unique_id(out),
+    static const char call[] = "ncclGetUniqueId";
+    return gpu_nccl_check(g, call, GPU_CALL(g, call, nccl->get_unique_id(out)),
                           err);
 }
 
@@ -19,11 +20,14 @@ static int check_place(struct gpu *g, const struct gpu_comm_place *place,
     struct nccl_comm *comm = atomic_load(&g->comm);
     int ranks = 0;
     int rank = -1;
-    int status = gpu_nccl_check(g, "ncclCommCount",
-                                g->nccl->comm_count(comm, &ranks), err);
+    int status = gpu_nccl_check(
+        g, "ncclCommCount",
+        GPU_CALL(g, "ncclCommCount", nccl->comm_count(comm, &ranks)), err);
     if (status == 0) {
-        status = gpu_nccl_check(g, "ncclCommUserRank",
-                                g->nccl->comm_user_rank(comm, &rank), err);
+        status = gpu_nccl_check(
+            g, "ncclCommUserRank",
+            GPU_CALL(g, "ncclCommUserRank", nccl->comm_user_rank(comm, &rank)),
+            err);
     }
     if (status == 0 &&
         (ranks != (int)place->ranks || rank != (int)place->rank)) {
@@ -43,8 +47,10 @@ int gpu_comm_init(struct gpu *g, const struct gpu_comm_place *place,
     int result;
     if (place->id_count == 1) {
         call = "ncclCommInitRankConfig";
-        result = g->nccl->comm_init_rank_config(
-            &comm, (int)place->ranks, ids[0], (int)place->rank, &config);
+        result = GPU_CALL(g, call,
+                          nccl->comm_init_rank_config(&comm, (int)place->ranks,
+                                                      ids[0], (int)place->rank,
+                                                      &config));
     } else if (g->nccl->comm_init_rank_scalable == NULL) {
         return gpul_fail(err, GPUL_EPROTO,
                          "%u unique IDs, but this NCCL has no "
@@ -52,9 +58,10 @@ int gpu_comm_init(struct gpu *g, const struct gpu_comm_place *place,
                          place->id_count);
     } else {
         call = "ncclCommInitRankScalable";
-        result = g->nccl->comm_init_rank_scalable(
-            &comm, (int)place->ranks, (int)place->rank, (int)place->id_count,
-            ids, &config);
+        result = GPU_CALL(g, call,
+                          nccl->comm_init_rank_scalable(
+                              &comm, (int)place->ranks, (int)place->rank,
+                              (int)place->id_count, ids, &config));
     }
     atomic_store(&g->comm, comm);
     int status = gpu_nccl_check(g, call, result, err);
@@ -73,8 +80,9 @@ int gpu_comm_split(struct gpu *g, uint32_t group,
                          "a split by nodes, but this NCCL has no %s", call);
     }
     /* The whole one's state tells of the split; no configuration: its own. */
-    int result =
-        g->nccl->comm_split(whole, color, (int)place->rank, &g->split, NULL);
+    int result = GPU_CALL(
+        g, call,
+        nccl->comm_split(whole, color, (int)place->rank, &g->split, NULL));
     int status = gpu_nccl_check(g, call, result, err);
     if (status != 0 || is_alone) {
         return status;
@@ -88,28 +96,23 @@ int gpu_comm_split(struct gpu *g, uint32_t group,
     return status == 0 ? check_place(g, place, err) : status;
 }
 
-static int end_one(struct gpu *g, struct gpul_error *err)
+int gpu_comm_finalize(struct gpu *g, struct gpul_error *err)
 {
+    static const char call[] = "ncclCommFinalize";
     struct nccl_comm *comm = atomic_load(&g->comm);
-    int status = gpu_nccl_check(g, "ncclCommFinalize",
-                                g->nccl->comm_finalize(comm), err);
-    if (status != 0) {
-        return status;
-    }
-    /* Nothing to abort of this one from here on. */
-    atomic_store(&g->comm, atomic_load(&g->parent));
-    atomic_store(&g->parent, NULL);
-    return gpu_nccl_check(g, "ncclCommDestroy", g->nccl->comm_destroy(comm),
+    return gpu_nccl_check(g, call, GPU_CALL(g, call, nccl->comm_finalize(comm)),
                           err);
 }
 
-int gpu_comm_end(struct gpu *g, struct gpul_error *err)
+int gpu_comm_destroy(struct gpu *g, struct gpul_error *err)
 {
-    int status = 0;
-    while (status == 0 && atomic_load(&g->comm) != NULL) {
-        status = end_one(g, err);
-    }
-    return status;
+    static const char call[] = "ncclCommDestroy";
+    struct nccl_comm *comm = atomic_load(&g->comm);
+    /* Nothing to abort of this one from here on. */
+    atomic_store(&g->comm, atomic_load(&g->parent));
+    atomic_store(&g->parent, NULL);
+    return gpu_nccl_check(g, call, GPU_CALL(g, call, nccl->comm_destroy(comm)),
+                          err);
 }
 
 void gpu_comm_abort(struct gpu *g)

@@ -5,7 +5,8 @@
  *
  * Happy path: one rank per ID calls gpu_comm_id; all call gpu_comm_init with
  * all IDs in the same order; collectives; perhaps all call gpu_comm_split and
- * those of one group have collectives of their own; all call gpu_comm_end.
+ * those of one group have collectives of their own; at last, as long as there
+ * is one, all call gpu_comm_finalize and then gpu_comm_destroy.
  *
  * Failure modes: a rank that never comes leaves the others "in progress";
  * they are stopped from outside. After a failure a communicator is only good
@@ -40,8 +41,11 @@ int gpu_comm_init(struct gpu *g, const struct gpu_comm_place *place,
 int gpu_comm_split(struct gpu *g, uint32_t group,
                    const struct gpu_comm_place *place, struct gpul_error *err);
 
-/* Finalise and destroy, the split one first; g->comm is NULL then. */
-int gpu_comm_end(struct gpu *g, struct gpul_error *err);
+/* Of g->comm, the split one first. */
+int gpu_comm_finalize(struct gpu *g, struct gpul_error *err);
+
+/* The same one; then g->comm is the one that it was split from, or NULL. */
+int gpu_comm_destroy(struct gpu *g, struct gpul_error *err);
 
 /* Abort whatever the communicator is doing, if there is one, and the one it
  * was split from. For a thread of its own: it may wait for other ranks, or

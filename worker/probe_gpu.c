@@ -24,6 +24,9 @@ enum {
     /* The coordinator knows who is missing; its word comes first. */
     SLACK_MS = 5000,
     TELL_EVERY_MS = 1000,
+    /* How it is, in eighths of a phase's bound: the first, then each. */
+    REPORT_FROM = 3,
+    REPORT_PARTS = 8,
     /* A thread that was told to stop and is not in a call does so at once. */
     REST_MS = 300,
     DOING_BYTES = WORK_TEXT_BYTES + GPU_WORDS_BYTES + 16,
@@ -48,12 +51,15 @@ struct probe {
     uint64_t tell_ms; /* when to look whether what it does has changed */
     enum work_phase phase;
     uint64_t phase_deadline_ms;
+    uint64_t report_ms; /* when to say how it is in any case */
+    uint64_t report_every_ms;
 };
 
 /* A copy of what the working thread says of itself. */
 struct view {
     enum work_phase phase;
     char doing[DOING_BYTES];
+    struct gpu_pulse_view pulse;
     size_t news_count;
     bool is_done;
 };
@@ -67,19 +73,26 @@ static void look(struct probe *p, struct view *view)
     view->news_count = p->work.news_count; /* told ones do not change */
     view->is_done = p->work.is_done;
     pthread_mutex_unlock(&p->work.lock);
+    gpu_pulse_look(&p->work.gpu.pulse, &view->pulse, gpul_clock_ms());
 }
 
 /* ---- to the agent -------------------------------------------------------- */
 
 static int tell_phase(struct probe *p, Gpul__ProbePhase__Phase phase,
-                      const char *doing, struct gpul_error *err)
+                      const struct view *view, struct gpul_error *err)
 {
+    char call[GPUL_CALL_BYTES_MAX + 1];
     p->told = phase;
-    snprintf(p->doing_told, sizeof(p->doing_told), "%s", doing);
+    snprintf(p->doing_told, sizeof(p->doing_told), "%s", view->doing);
+    snprintf(call, sizeof(call), "%s", view->pulse.call);
     Gpul__ProbePhase message = GPUL__PROBE_PHASE__INIT;
     message.probe_rank = p->begin->first_rank;
     message.phase = phase;
     message.text = p->doing_told;
+    message.state = view->pulse.state;
+    message.call = call;
+    message.since_ms = view->pulse.since_ms;
+    message.progress = view->pulse.progress;
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_PROBE_PHASE;
     frame.probe_phase = &message;
@@ -107,24 +120,25 @@ static int tell_news(struct probe *p, const struct view *view,
     while (p->news_told < view->news_count && status == 0) {
         struct work_news *news = &p->work.news[p->news_told++];
         status = news->is_id ? tell_id(p, news, err)
-                             : tell_phase(p, news->done, view->doing, err);
+                             : tell_phase(p, news->done, view, err);
     }
     return status;
 }
 
-/* What takes longer than a second is worth a word. */
+/* What takes longer than a second is worth a word, and what takes most of its
+ * time is worth several. */
 static int tell_doing(struct probe *p, const struct view *view, uint64_t now_ms,
                       struct gpul_error *err)
 {
-    if (now_ms < p->tell_ms) {
-        return 0;
+    bool is_due = now_ms >= p->report_ms;
+    if (is_due) {
+        p->report_ms = now_ms + p->report_every_ms;
     }
-    p->tell_ms = now_ms + TELL_EVERY_MS;
-    if (p->told == GPUL__PROBE_PHASE__PHASE__NONE ||
-        strcmp(view->doing, p->doing_told) == 0) {
-        return 0;
+    if (now_ms >= p->tell_ms) {
+        p->tell_ms = now_ms + TELL_EVERY_MS;
+        is_due = is_due || strcmp(view->doing, p->doing_told) != 0;
     }
-    return tell_phase(p, p->told, view->doing, err);
+    return is_due ? tell_phase(p, p->told, view, err) : 0;
 }
 
 /* ---- from the agent ------------------------------------------------------ */
@@ -161,10 +175,14 @@ static void watch_phase(struct probe *p, enum work_phase phase, uint64_t now_ms)
     if (phase == p->phase && p->phase_deadline_ms != 0) {
         return;
     }
+    uint64_t bound_ms =
+        phase == WORK_COLL ? test->run_deadline_ms : test->listen_deadline_ms;
     p->phase = phase;
+    p->report_every_ms = bound_ms / REPORT_PARTS + 1;
+    p->report_ms = now_ms + REPORT_FROM * p->report_every_ms;
+    /* The last context may be there only when its phase is almost over. */
     p->phase_deadline_ms =
-        now_ms + SLACK_MS +
-        (phase == WORK_COLL ? test->run_deadline_ms : test->listen_deadline_ms);
+        now_ms + SLACK_MS + (phase == WORK_UID ? 2 * bound_ms : bound_ms);
 }
 
 static int wait_event(struct probe *p, uint64_t now_ms, struct gpul_error *err)
@@ -175,6 +193,7 @@ static int wait_event(struct probe *p, uint64_t now_ms, struct gpul_error *err)
     };
     uint64_t until_ms =
         p->tell_ms < p->phase_deadline_ms ? p->tell_ms : p->phase_deadline_ms;
+    until_ms = p->report_ms < until_ms ? p->report_ms : until_ms;
     if (until_ms <= now_ms) {
         until_ms = now_ms + 1;
     }
@@ -223,8 +242,14 @@ static int tell_result(struct probe *p, const struct gpul_error *why,
 {
     struct view view;
     look(p, &view);
-    return probe_result_tell(p->channel, p->begin, &p->work, why,
-                             work_phase_name(view.phase), view.is_done, err);
+    const struct probe_ending ending = {
+        .why = why,
+        .phase = work_phase_name(view.phase),
+        .is_done = view.is_done,
+        .has_waited =
+            view.pulse.state == GPUL__PROBE_PHASE__STATE__STATE_WAITS,
+    };
+    return probe_result_tell(p->channel, p->begin, &p->work, &ending, err);
 }
 
 /* ---- the end ------------------------------------------------------------- */

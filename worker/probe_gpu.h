@@ -14,8 +14,10 @@
  *   4. ProbePhase INIT, COLL and END go
  *   5. ProbeResult goes, with the rows
  * While a phase lasts, its last ProbePhase is sent again with what the probe
- * does now, whenever that has changed for a second: a hang names itself. (Of
- * phase cuda, which none precedes, nothing can be said.)
+ * does now: whenever that has changed for a second, and from three eighths of
+ * the phase's bound on at every eighth, whether it has or not. So at half of
+ * the bound and at its end it is known how each probe is, or that one says
+ * nothing any more.
  *
  * Failure modes:
  *   - a library fails: ProbeResult with the error, its phase and NCCL's last

@@ -61,21 +61,23 @@ static void fill_in(Gpul__ProbeResult *message, struct texts *texts,
 int probe_result_tell(struct probe_channel *channel,
                       const Gpul__ProbeBegin *begin,
                       const struct probe_work *work,
-                      const struct gpul_error *why, const char *phase,
-                      bool is_done, struct gpul_error *err)
+                      const struct probe_ending *ending,
+                      struct gpul_error *err)
 {
     struct texts texts;
     Gpul__ProbeResult message = GPUL__PROBE_RESULT__INIT;
-    if (is_done) {
+    if (ending->is_done) {
         fill_in(&message, &texts, work);
+    } else {
+        message.is_remote = ending->has_waited;
     }
-    snprintf(texts.phase, sizeof(texts.phase), "%s", phase);
+    snprintf(texts.phase, sizeof(texts.phase), "%s", ending->phase);
     message.phase = texts.phase;
     message.probe_rank = begin->first_rank;
     message.device_uuid = begin->device_uuid;
     message.is_simulated = atomic_load(&work->is_simulated);
-    if (why != NULL) {
-        snprintf(texts.error, sizeof(texts.error), "%s", why->text);
+    if (ending->why != NULL) {
+        snprintf(texts.error, sizeof(texts.error), "%s", ending->why->text);
         gpul_text_clean(texts.error, sizeof(texts.error) - 1);
         message.error = texts.error;
     }

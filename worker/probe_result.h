@@ -10,13 +10,19 @@
 #include "worker/probe_channel.h"
 #include "worker/probe_work.h"
 
-/* `why` is NULL after a sweep that came to its end. Only of a working thread
- * that is done (`is_done`) the rows, NCCL's words and what it knows of the
- * libraries are told: else it may be writing them. */
+struct probe_ending {
+    const struct gpul_error *why; /* NULL: its sweep came to its end */
+    const char *phase;
+    /* Only of a working thread that is done the rows, NCCL's words and what
+     * it knows of the libraries are told: else it may be writing them. */
+    bool is_done;
+    bool has_waited; /* it ran out of time while it waited for others */
+};
+
 int probe_result_tell(struct probe_channel *channel,
                       const Gpul__ProbeBegin *begin,
                       const struct probe_work *work,
-                      const struct gpul_error *why, const char *phase,
-                      bool is_done, struct gpul_error *err);
+                      const struct probe_ending *ending,
+                      struct gpul_error *err);
 
 #endif

@@ -42,6 +42,10 @@ static void enter(struct probe_work *w, enum work_phase phase,
 {
     va_list arguments;
     va_start(arguments, format);
+    if (phase != w->phase) { /* this thread alone changes it */
+        gpu_pulse_new_phase(&w->gpu.pulse);
+    }
+    gpu_pulse_step(&w->gpu.pulse);
     pthread_mutex_lock(&w->lock);
     w->phase = phase;
     vsnprintf(w->doing, sizeof(w->doing), format, arguments);
@@ -143,27 +147,37 @@ static int open_device(struct probe_work *w, struct gpul_error *err)
     int ordinal = 0;
     int status = find_ordinal(w, &ordinal, err);
     if (status == 0) {
-        status = gpu_cuda_check(g, "choosing the device",
-                                g->cuda->device_get(&w->device, ordinal), err);
+        status = gpu_cuda_check(
+            g, "choosing the device",
+            GPU_CALL(g, "cuDeviceGet", cuda->device_get(&w->device, ordinal)),
+            err);
     }
     if (status == 0) {
         status = gpu_cuda_check(
             g, "context of the device",
-            g->cuda->device_primary_ctx_retain(&context, w->device), err);
+            GPU_CALL(g, "cuDevicePrimaryCtxRetain",
+                     cuda->device_primary_ctx_retain(&context, w->device)),
+            err);
     }
     if (status == 0) {
-        status = gpu_cuda_check(g, "context of the device",
-                                g->cuda->ctx_set_current(context), err);
+        status = gpu_cuda_check(
+            g, "context of the device",
+            GPU_CALL(g, "cuCtxSetCurrent", cuda->ctx_set_current(context)),
+            err);
     }
     if (status == 0) {
         status = gpu_cuda_check(
             g, "stream",
-            g->cuda->stream_create(&g->stream, CUDA_STREAM_NON_BLOCKING), err);
+            GPU_CALL(g, "cuStreamCreate",
+                     cuda->stream_create(&g->stream, CUDA_STREAM_NON_BLOCKING)),
+            err);
     }
     if (status == 0) {
         status = gpu_cuda_check(
             g, "event",
-            g->cuda->event_create(&g->event, CUDA_EVENT_DISABLE_TIMING), err);
+            GPU_CALL(g, "cuEventCreate",
+                     cuda->event_create(&g->event, CUDA_EVENT_DISABLE_TIMING)),
+            err);
     }
     return status;
 }
@@ -171,16 +185,21 @@ static int open_device(struct probe_work *w, struct gpul_error *err)
 static int close_device(struct probe_work *w, struct gpul_error *err)
 {
     struct gpu *g = &w->gpu;
-    int status = gpu_cuda_check(g, "end of an event",
-                                g->cuda->event_destroy(g->event), err);
+    int status = gpu_cuda_check(
+        g, "end of an event",
+        GPU_CALL(g, "cuEventDestroy", cuda->event_destroy(g->event)), err);
     if (status == 0) {
-        status = gpu_cuda_check(g, "end of the stream",
-                                g->cuda->stream_destroy(g->stream), err);
+        status = gpu_cuda_check(
+            g, "end of the stream",
+            GPU_CALL(g, "cuStreamDestroy", cuda->stream_destroy(g->stream)),
+            err);
     }
     if (status == 0) {
-        status =
-            gpu_cuda_check(g, "end of the context",
-                           g->cuda->device_primary_ctx_release(w->device), err);
+        status = gpu_cuda_check(
+            g, "end of the context",
+            GPU_CALL(g, "cuDevicePrimaryCtxRelease",
+                     cuda->device_primary_ctx_release(w->device)),
+            err);
     }
     return status;
 }
@@ -220,12 +239,14 @@ static int make_id(struct probe_work *w, uint32_t index, struct gpul_error *err)
 static int wait_ids(struct probe_work *w, struct gpul_error *err)
 {
     enter(w, WORK_UID, "waiting for the unique IDs of all roots");
+    gpu_pulse_wait(&w->gpu.pulse);
     pthread_mutex_lock(&w->lock);
     while (w->ids == NULL && !atomic_load(&w->gpu.stop)) {
         pthread_cond_wait(&w->changed, &w->lock);
     }
     bool is_here = w->ids != NULL;
     pthread_mutex_unlock(&w->lock);
+    gpu_pulse_go_on(&w->gpu.pulse);
     return is_here ? 0 : gpul_fail(err, GPUL_ECLOSED, "stopped");
 }
 
@@ -310,10 +331,24 @@ static int run_coll(struct probe_work *w, struct gpul_error *err)
     return status;
 }
 
+/* That of the node first, where there is one. */
+static int end_communicators(struct probe_work *w, struct gpul_error *err)
+{
+    int status = 0;
+    while (status == 0 && atomic_load(&w->gpu.comm) != NULL) {
+        enter(w, WORK_END, "finalising the communicator");
+        status = gpu_comm_finalize(&w->gpu, err);
+        if (status == 0) {
+            enter(w, WORK_END, "destroying the communicator");
+            status = gpu_comm_destroy(&w->gpu, err);
+        }
+    }
+    return status;
+}
+
 static int run_end(struct probe_work *w, struct gpul_error *err)
 {
-    enter(w, WORK_END, "finalising the communicator");
-    int status = gpu_comm_end(&w->gpu, err);
+    int status = end_communicators(w, err);
     if (status == 0) {
         enter(w, WORK_END, "giving the device back");
         status = close_device(w, err);

@@ -66,7 +66,10 @@ static void check_ended(struct prober_process *c)
 static void on_message(void *arg, const Gpul__Frame *frame)
 {
     struct prober_process *c = arg;
-    c->prober->handlers.on_message(c->prober->arg, number_of(c), frame);
+    struct agent_event event = {.type = AGENT_EVENT_PROBE_MESSAGE,
+                                .probe = number_of(c),
+                                .frame = frame};
+    c->prober->handlers.on_event(c->prober->arg, &event);
 }
 
 /* A probe that says nonsense is as good as dead. */
@@ -239,6 +242,32 @@ void prober_send(struct prober *p, const uint8_t *bytes, size_t n)
     for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
         if (p->processes[i].channel != NULL) {
             gpul_transport_send_bytes(p->processes[i].channel, bytes, n, NULL);
+        }
+    }
+}
+
+/* It hears nothing while it is stopped, and says nothing either. */
+static void look_at(struct prober_process *c)
+{
+    siginfo_t info = {0};
+    struct agent_event event = {.type = AGENT_EVENT_PROBE_HALTED,
+                                .probe = number_of(c)};
+    if (waitid(P_PID, (id_t)c->pid, &info, WSTOPPED | WCONTINUED | WNOHANG) !=
+            0 ||
+        info.si_pid != c->pid) {
+        return;
+    }
+    if (info.si_code == CLD_STOPPED) {
+        event.signal = info.si_status;
+    }
+    c->prober->handlers.on_event(c->prober->arg, &event);
+}
+
+void prober_look(struct prober *p)
+{
+    for (uint32_t i = 0; i < AGENT_PROBES_MAX; i++) {
+        if (p->processes[i].pid != 0) {
+            look_at(&p->processes[i]);
         }
     }
 }

@@ -23,8 +23,9 @@ struct probelog;
 struct prober;
 
 struct prober_handlers {
-    /* Borrowed for the call. */
-    void (*on_message)(void *arg, uint32_t probe, const Gpul__Frame *frame);
+    /* PROBE_MESSAGE and PROBE_HALTED, of which now_ms is the caller's to
+     * fill in; borrowed for the call. */
+    void (*on_event)(void *arg, struct agent_event *event);
     /* Once a start; `how` says how it ended, or "pid name" of one that was
      * abandoned. */
     void (*on_ended)(void *arg, uint32_t probe, const char *how,
@@ -82,6 +83,9 @@ void prober_kill(struct prober *p);
 
 /* Count all that still run as ended: they would not die. */
 void prober_abandon(struct prober *p);
+
+/* Some child may have been stopped or continued: tell of those that were. */
+void prober_look(struct prober *p);
 
 /* A child has ended: true if it was a probe. */
 bool prober_reap(struct prober *p, pid_t pid, int status);

@@ -20,6 +20,7 @@
     .base = PROTOBUF_C_MESSAGE_INIT(&gpul__##prefix##__descriptor)
 
 static char text[] = "node-2 has no port left\n\tsee its log";
+static char call[] = "ncclCommInitRankConfig";
 static char no_text[] = "";
 static char name[] = "node-2";
 static char hostname[] = "gpu02.example";
@@ -342,6 +343,10 @@ static Gpul__ProbePhase probe_phase = {
     .probe_rank = 9,
     .phase = GPUL__PROBE_PHASE__PHASE__INIT,
     .text = text,
+    .state = GPUL__PROBE_PHASE__STATE__STATE_INSIDE,
+    .call = call,
+    .since_ms = 12000,
+    .progress = 41,
 };
 
 static Gpul__Launch launch = {BASE(launch), .attempt = 1};

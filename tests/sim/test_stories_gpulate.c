@@ -22,23 +22,27 @@ static void test_silent_cuda(void **state)
     struct cluster c;
     story_init_gpus(&c, 2, 2);
     c.nodes[1].probes[1] = (struct fake_probe){FAKE_SILENT, PROBES_CUDA, 0};
-    story_expect(
-        &c, 11,
-        "10007 self-test phase cuda: still waiting for rank 3 (node node1, "
-        "device GPU-1-1)\n"
-        "10007 user: waiting 3/4: rank 3 (node node1, device GPU-1-1)\n"
-        "20007 self-test phase cuda -> draining: self-test phase cuda: 3 of 4 "
-        "ranks after 20 s; missing: rank 3 (node node1, device GPU-1-1)\n"
-        "20007 user: stopping: self-test phase cuda: 3 of 4 ranks after 20 s; "
-        "missing: rank 3 (node node1, device GPU-1-1)\n"
-        "20007 all <- stop signal 15 grace 30000\n"
-        "20014 draining -> done: exit code 40, self-test phase cuda: 3 of 4 "
-        "ranks after 20 s; missing: rank 3 (node node1, device GPU-1-1)\n"
-        "20014 user: end 40 deadline: self-test phase cuda: 3 of 4 ranks after "
-        "20 s; missing: rank 3 (node node1, device GPU-1-1)\n"
-        "20014 all <- finish, logs stay\n"
-        "20016 done -> over: every node has left\n"
-        "20016 finish 40\n");
+    story_expect(&c, 11,
+                 "10007 self-test phase cuda: still waiting for rank 3 (node "
+                 "node1, device GPU-1-1), which has said nothing for 10 s\n"
+                 "10007 user: waiting 3/4: rank 3 (node node1, device "
+                 "GPU-1-1), which has said nothing for 10 s\n"
+                 "20007 self-test phase cuda -> draining: self-test phase "
+                 "cuda: 3 of 4 ranks after 20 s; missing: rank 3 (node node1, "
+                 "device GPU-1-1), which has said nothing for 20 s\n"
+                 "20007 user: stopping: self-test phase cuda: 3 of 4 ranks "
+                 "after 20 s; missing: rank 3 (node node1, device GPU-1-1), "
+                 "which has said nothing for 20 s\n"
+                 "20007 all <- stop signal 15 grace 30000\n"
+                 "20014 draining -> done: exit code 40, self-test phase cuda: "
+                 "3 of 4 ranks after 20 s; missing: rank 3 (node node1, device "
+                 "GPU-1-1), which has said nothing for 20 s\n"
+                 "20014 user: end 40 deadline: self-test phase cuda: 3 of 4 "
+                 "ranks after 20 s; missing: rank 3 (node node1, device "
+                 "GPU-1-1), which has said nothing for 20 s\n"
+                 "20014 all <- finish, logs stay\n"
+                 "20016 done -> over: every node has left\n"
+                 "20016 finish 40\n");
 }
 
 /* A root without an ID. */
@@ -48,29 +52,31 @@ static void test_silent_uid(void **state)
     struct cluster c;
     story_init_gpus(&c, 2, 2);
     c.nodes[0].never_ids = true;
-    story_expect(&c, 11,
-                 "19 self-test phase cuda -> self-test phase uid: every device "
-                 "has a context\n"
-                 "10019 self-test phase uid: still waiting for rank 0 (node "
-                 "node0, device GPU-0-0); it said last: context there\n"
-                 "10019 user: waiting 0/1: rank 0 (node node0, device "
-                 "GPU-0-0); it said last: context there\n"
-                 "20019 self-test phase uid -> draining: self-test phase uid: "
-                 "0 of 1 roots after 20 s; missing: rank 0 (node node0, device "
-                 "GPU-0-0); it said last: context there\n"
-                 "20019 user: stopping: self-test phase uid: 0 of 1 roots "
-                 "after 20 s; missing: rank 0 (node node0, device GPU-0-0); it "
-                 "said last: context there\n"
-                 "20019 all <- stop signal 15 grace 30000\n"
-                 "20026 draining -> done: exit code 40, self-test phase uid: 0 "
-                 "of 1 roots after 20 s; missing: rank 0 (node node0, device "
-                 "GPU-0-0); it said last: context there\n"
-                 "20026 user: end 40 deadline: self-test phase uid: 0 of 1 "
-                 "roots after 20 s; missing: rank 0 (node node0, device "
-                 "GPU-0-0); it said last: context there\n"
-                 "20026 all <- finish, logs stay\n"
-                 "20028 done -> over: every node has left\n"
-                 "20028 finish 40\n");
+    story_expect(
+        &c, 11,
+        "19 self-test phase cuda -> self-test phase uid: every device has a "
+        "context\n"
+        "10019 self-test phase uid: still waiting for rank 0 (node node0, "
+        "device GPU-0-0), which has said nothing for 10 s; it said last: "
+        "context there\n"
+        "10019 user: waiting 0/1: rank 0 (node node0, device GPU-0-0), which "
+        "has said nothing for 10 s; it said last: context there\n"
+        "20019 self-test phase uid -> draining: self-test phase uid: 0 of 1 "
+        "roots after 20 s; missing: rank 0 (node node0, device GPU-0-0), which "
+        "has said nothing for 20 s; it said last: context there\n"
+        "20019 user: stopping: self-test phase uid: 0 of 1 roots after 20 s; "
+        "missing: rank 0 (node node0, device GPU-0-0), which has said nothing "
+        "for 20 s; it said last: context there\n"
+        "20019 all <- stop signal 15 grace 30000\n"
+        "20026 draining -> done: exit code 40, self-test phase uid: 0 of 1 "
+        "roots after 20 s; missing: rank 0 (node node0, device GPU-0-0), which "
+        "has said nothing for 20 s; it said last: context there\n"
+        "20026 user: end 40 deadline: self-test phase uid: 0 of 1 roots after "
+        "20 s; missing: rank 0 (node node0, device GPU-0-0), which has said "
+        "nothing for 20 s; it said last: context there\n"
+        "20026 all <- finish, logs stay\n"
+        "20028 done -> over: every node has left\n"
+        "20028 finish 40\n");
 }
 
 /* A rank that never gets its communicator, and what it said last. */
@@ -80,27 +86,29 @@ static void test_silent_init(void **state)
     struct cluster c;
     story_init_gpus(&c, 2, 2);
     c.nodes[1].probes[1] = (struct fake_probe){FAKE_SILENT, PROBES_INIT, 0};
-    story_expect(&c, 23,
-                 "10019 self-test phase init: still waiting for rank 3 (node "
-                 "node1, device GPU-1-1); it said last: context there\n"
-                 "10019 user: waiting 3/4: rank 3 (node node1, device "
-                 "GPU-1-1); it said last: context there\n"
-                 "20019 self-test phase init -> draining: self-test phase "
-                 "init: 3 of 4 ranks after 20 s; missing: rank 3 (node node1, "
-                 "device GPU-1-1); it said last: context there\n"
-                 "20019 user: stopping: self-test phase init: 3 of 4 ranks "
-                 "after 20 s; missing: rank 3 (node node1, device GPU-1-1); it "
-                 "said last: context there\n"
-                 "20019 all <- stop signal 15 grace 30000\n"
-                 "20026 draining -> done: exit code 40, self-test phase init: "
-                 "3 of 4 ranks after 20 s; missing: rank 3 (node node1, device "
-                 "GPU-1-1); it said last: context there\n"
-                 "20026 user: end 40 deadline: self-test phase init: 3 of 4 "
-                 "ranks after 20 s; missing: rank 3 (node node1, device "
-                 "GPU-1-1); it said last: context there\n"
-                 "20026 all <- finish, logs stay\n"
-                 "20028 done -> over: every node has left\n"
-                 "20028 finish 40\n");
+    story_expect(
+        &c, 23,
+        "10019 self-test phase init: still waiting for rank 3 (node node1, "
+        "device GPU-1-1), which has said nothing for 10 s; it said last: "
+        "context there\n"
+        "10019 user: waiting 3/4: rank 3 (node node1, device GPU-1-1), which "
+        "has said nothing for 10 s; it said last: context there\n"
+        "20019 self-test phase init -> draining: self-test phase init: 3 of 4 "
+        "ranks after 20 s; missing: rank 3 (node node1, device GPU-1-1), which "
+        "has said nothing for 20 s; it said last: context there\n"
+        "20019 user: stopping: self-test phase init: 3 of 4 ranks after 20 s; "
+        "missing: rank 3 (node node1, device GPU-1-1), which has said nothing "
+        "for 20 s; it said last: context there\n"
+        "20019 all <- stop signal 15 grace 30000\n"
+        "20026 draining -> done: exit code 40, self-test phase init: 3 of 4 "
+        "ranks after 20 s; missing: rank 3 (node node1, device GPU-1-1), which "
+        "has said nothing for 20 s; it said last: context there\n"
+        "20026 user: end 40 deadline: self-test phase init: 3 of 4 ranks after "
+        "20 s; missing: rank 3 (node node1, device GPU-1-1), which has said "
+        "nothing for 20 s; it said last: context there\n"
+        "20026 all <- finish, logs stay\n"
+        "20028 done -> over: every node has left\n"
+        "20028 finish 40\n");
 }
 
 /* Several are folded into ranges. */
@@ -117,22 +125,23 @@ static void test_silent_all(void **state)
     story_expect(
         &c, 23,
         "10019 self-test phase init: still waiting for ranks 1-4 (nodes "
-        "node[0-2]); rank 1, device GPU-0-1, said last: context there\n"
-        "10019 user: waiting 2/6: ranks 1-4 (nodes node[0-2]); rank 1, device "
-        "GPU-0-1, said last: context there\n"
-        "20019 self-test phase init -> draining: self-test phase init: 2 of 6 "
-        "ranks after 20 s; missing: ranks 1-4 (nodes node[0-2]); rank 1, "
-        "device GPU-0-1, said last: context there\n"
-        "20019 user: stopping: self-test phase init: 2 of 6 ranks after 20 s; "
-        "missing: ranks 1-4 (nodes node[0-2]); rank 1, device GPU-0-1, said "
+        "node[0-2]), which say nothing any more; rank 1, device GPU-0-1, said "
         "last: context there\n"
+        "10019 user: waiting 2/6: ranks 1-4 (nodes node[0-2]), which say "
+        "nothing any more; rank 1, device GPU-0-1, said last: context there\n"
+        "20019 self-test phase init -> draining: self-test phase init: 2 of 6 "
+        "ranks after 20 s; missing: ranks 1-4 (nodes node[0-2]), which say "
+        "nothing any more; rank 1, device GPU-0-1, said last: context there\n"
+        "20019 user: stopping: self-test phase init: 2 of 6 ranks after 20 s; "
+        "missing: ranks 1-4 (nodes node[0-2]), which say nothing any more; "
+        "rank 1, device GPU-0-1, said last: context there\n"
         "20019 all <- stop signal 15 grace 30000\n"
         "20026 draining -> done: exit code 40, self-test phase init: 2 of 6 "
-        "ranks after 20 s; missing: ranks 1-4 (nodes node[0-2]); rank 1, "
-        "device GPU-0-1, said last: context there\n"
+        "ranks after 20 s; missing: ranks 1-4 (nodes node[0-2]), which say "
+        "nothing any more; rank 1, device GPU-0-1, said last: context there\n"
         "20026 user: end 40 deadline: self-test phase init: 2 of 6 ranks after "
-        "20 s; missing: ranks 1-4 (nodes node[0-2]); rank 1, device GPU-0-1, "
-        "said last: context there\n"
+        "20 s; missing: ranks 1-4 (nodes node[0-2]), which say nothing any "
+        "more; rank 1, device GPU-0-1, said last: context there\n"
         "20026 all <- finish, logs stay\n"
         "20028 done -> over: every node has left\n"
         "20028 finish 40\n");
@@ -145,27 +154,29 @@ static void test_silent_coll(void **state)
     struct cluster c;
     story_init_gpus(&c, 2, 2);
     c.nodes[1].probes[0] = (struct fake_probe){FAKE_SILENT, PROBES_COLL, 0};
-    story_expect(&c, 33,
-                 "30031 self-test phase coll: still waiting for rank 2 (node "
-                 "node1, device GPU-1-0); it said last: communicator ready\n"
-                 "30031 user: waiting 3/4: rank 2 (node node1, device "
-                 "GPU-1-0); it said last: communicator ready\n"
-                 "60031 self-test phase coll -> draining: self-test phase "
-                 "coll: 3 of 4 ranks after 1 min; missing: rank 2 (node node1, "
-                 "device GPU-1-0); it said last: communicator ready\n"
-                 "60031 user: stopping: self-test phase coll: 3 of 4 ranks "
-                 "after 1 min; missing: rank 2 (node node1, device GPU-1-0); "
-                 "it said last: communicator ready\n"
-                 "60031 all <- stop signal 15 grace 30000\n"
-                 "60038 draining -> done: exit code 40, self-test phase coll: "
-                 "3 of 4 ranks after 1 min; missing: rank 2 (node node1, "
-                 "device GPU-1-0); it said last: communicator ready\n"
-                 "60038 user: end 40 deadline: self-test phase coll: 3 of 4 "
-                 "ranks after 1 min; missing: rank 2 (node node1, device "
-                 "GPU-1-0); it said last: communicator ready\n"
-                 "60038 all <- finish, logs stay\n"
-                 "60040 done -> over: every node has left\n"
-                 "60040 finish 40\n");
+    story_expect(
+        &c, 33,
+        "30031 self-test phase coll: still waiting for rank 2 (node node1, "
+        "device GPU-1-0), which has said nothing for 30 s; it said last: "
+        "communicator ready\n"
+        "30031 user: waiting 3/4: rank 2 (node node1, device GPU-1-0), which "
+        "has said nothing for 30 s; it said last: communicator ready\n"
+        "60031 self-test phase coll -> draining: self-test phase coll: 3 of 4 "
+        "ranks after 1 min; missing: rank 2 (node node1, device GPU-1-0), "
+        "which has said nothing for 1 min; it said last: communicator ready\n"
+        "60031 user: stopping: self-test phase coll: 3 of 4 ranks after 1 min; "
+        "missing: rank 2 (node node1, device GPU-1-0), which has said nothing "
+        "for 1 min; it said last: communicator ready\n"
+        "60031 all <- stop signal 15 grace 30000\n"
+        "60038 draining -> done: exit code 40, self-test phase coll: 3 of 4 "
+        "ranks after 1 min; missing: rank 2 (node node1, device GPU-1-0), "
+        "which has said nothing for 1 min; it said last: communicator ready\n"
+        "60038 user: end 40 deadline: self-test phase coll: 3 of 4 ranks after "
+        "1 min; missing: rank 2 (node node1, device GPU-1-0), which has said "
+        "nothing for 1 min; it said last: communicator ready\n"
+        "60038 all <- finish, logs stay\n"
+        "60040 done -> over: every node has left\n"
+        "60040 finish 40\n");
 }
 
 /* A probe that does not end. */
@@ -175,27 +186,29 @@ static void test_silent_end(void **state)
     struct cluster c;
     story_init_gpus(&c, 2, 2);
     c.nodes[1].probes[0] = (struct fake_probe){FAKE_SILENT, PROBES_END, 0};
-    story_expect(&c, 43,
-                 "10041 self-test phase end: still waiting for rank 2 (node "
-                 "node1, device GPU-1-0); it said last: sweep done\n"
-                 "10041 user: waiting 3/4: rank 2 (node node1, device "
-                 "GPU-1-0); it said last: sweep done\n"
-                 "20041 self-test phase end -> draining: self-test phase end: "
-                 "3 of 4 ranks after 20 s; missing: rank 2 (node node1, device "
-                 "GPU-1-0); it said last: sweep done\n"
-                 "20041 user: stopping: self-test phase end: 3 of 4 ranks "
-                 "after 20 s; missing: rank 2 (node node1, device GPU-1-0); it "
-                 "said last: sweep done\n"
-                 "20041 all <- stop signal 15 grace 30000\n"
-                 "20048 draining -> done: exit code 40, self-test phase end: 3 "
-                 "of 4 ranks after 20 s; missing: rank 2 (node node1, device "
-                 "GPU-1-0); it said last: sweep done\n"
-                 "20048 user: end 40 deadline: self-test phase end: 3 of 4 "
-                 "ranks after 20 s; missing: rank 2 (node node1, device "
-                 "GPU-1-0); it said last: sweep done\n"
-                 "20048 all <- finish, logs stay\n"
-                 "20050 done -> over: every node has left\n"
-                 "20050 finish 40\n");
+    story_expect(
+        &c, 43,
+        "10041 self-test phase end: still waiting for rank 2 (node node1, "
+        "device GPU-1-0), which has said nothing for 10 s; it said last: sweep "
+        "done\n"
+        "10041 user: waiting 3/4: rank 2 (node node1, device GPU-1-0), which "
+        "has said nothing for 10 s; it said last: sweep done\n"
+        "20041 self-test phase end -> draining: self-test phase end: 3 of 4 "
+        "ranks after 20 s; missing: rank 2 (node node1, device GPU-1-0), which "
+        "has said nothing for 20 s; it said last: sweep done\n"
+        "20041 user: stopping: self-test phase end: 3 of 4 ranks after 20 s; "
+        "missing: rank 2 (node node1, device GPU-1-0), which has said nothing "
+        "for 20 s; it said last: sweep done\n"
+        "20041 all <- stop signal 15 grace 30000\n"
+        "20048 draining -> done: exit code 40, self-test phase end: 3 of 4 "
+        "ranks after 20 s; missing: rank 2 (node node1, device GPU-1-0), which "
+        "has said nothing for 20 s; it said last: sweep done\n"
+        "20048 user: end 40 deadline: self-test phase end: 3 of 4 ranks after "
+        "20 s; missing: rank 2 (node node1, device GPU-1-0), which has said "
+        "nothing for 20 s; it said last: sweep done\n"
+        "20048 all <- finish, logs stay\n"
+        "20050 done -> over: every node has left\n"
+        "20050 finish 40\n");
 }
 
 /* A node lost in a phase of the self-test. */
