@@ -62,8 +62,12 @@ static void make_phase(Gpul__Frame *frame, uint8_t choice)
     static Gpul__ProbePhase phase;
     gpul__probe_phase__init(&phase);
     phase.probe_rank = choice & 7u;
-    phase.phase = (Gpul__ProbePhase__Phase)(1 + (choice >> 3 & 3));
+    phase.phase = (Gpul__ProbePhase__Phase)((choice >> 3) % 5);
     phase.text = wire_text((choice & 32u) != 0 ? "connecting" : "");
+    phase.state = (Gpul__ProbePhase__State)(choice % 6);
+    phase.call = wire_text((choice & 64u) != 0 ? "ncclSend" : "");
+    phase.since_ms = (choice & 128u) != 0 ? UINT32_MAX : choice;
+    phase.progress = choice & 15u;
     frame->body_case = GPUL__FRAME__BODY_PROBE_PHASE;
     frame->probe_phase = &phase;
 }

@@ -32,6 +32,7 @@ enum fake_fault {
     FAKE_LIES,    /* it names a rank of another node */
     FAKE_REPENTS, /* it tells of another's end, and goes on all the same */
     FAKE_REPEATS, /* it gives its unique ID twice */
+    FAKE_HANGS,   /* it goes no further, and says how it is from time to time */
     FAKE_SILENT,  /* nothing more is heard of it */
     FAKE_DIES,    /* its agent tells of a signal */
     FAKE_REMOTE,  /* it tells of another's end */
@@ -44,6 +45,9 @@ struct fake_probe {
     enum fake_fault fault;
     uint32_t at;       /* enum probes_step at which it happens */
     uint64_t after_ms; /* and how much later than the step would be */
+    /* HANGS: what it says, or its agent of it. */
+    Gpul__ProbePhase__State state;
+    uint32_t progress;
 };
 
 enum fake_timer {

@@ -9,7 +9,7 @@
 #include "proto/limits.h"
 #include "tests/lib/fakenode.h"
 
-enum { STEPS = 8 };
+enum { STEPS = 8, SAY_EVERY_MS = 2500 };
 
 /* ---- the scout ---- */
 
@@ -177,6 +177,27 @@ static void send_phase(struct cluster *c, const struct fake_node *node,
     fake_send(c, node, &frame);
 }
 
+/* It has passed all before `step`, and has been so since then. */
+static void say_state(struct cluster *c, uint32_t index, uint32_t number,
+                      const struct fake_probe *probe)
+{
+    const struct fake_node *node = &c->nodes[index];
+    uint32_t step = number % STEPS;
+    bool is_inside = probe->state == GPUL__PROBE_PHASE__STATE__STATE_INSIDE;
+    Gpul__ProbePhase phase = GPUL__PROBE_PHASE__INIT;
+    phase.probe_rank = node->probe_first + number / STEPS;
+    phase.phase = (Gpul__ProbePhase__Phase)(step - 1);
+    phase.state = probe->state;
+    phase.call = wire_text(is_inside ? "ncclAllReduce" : "");
+    phase.since_ms = (uint32_t)c->now_ms;
+    phase.progress = probe->progress;
+    Gpul__Frame frame = fake_frame(node);
+    frame.body_case = GPUL__FRAME__BODY_PROBE_PHASE;
+    frame.probe_phase = &phase;
+    fake_send(c, node, &frame);
+    cluster_plan(c, SIM_PROBE, index, number, node->generation, SAY_EVERY_MS);
+}
+
 /* Its first two bytes say whose it is. */
 static void send_ids(struct cluster *c, const struct fake_node *node,
                      uint32_t rank)
@@ -294,6 +315,8 @@ void fake_probe_step(struct cluster *c, uint32_t index, uint32_t number,
     }
     if (probe->fault <= FAKE_REPEATS || probe->at != step) {
         pass(c, index, local, step);
+    } else if (probe->fault == FAKE_HANGS) {
+        say_state(c, index, number, probe);
     } else if (probe->fault != FAKE_SILENT) {
         send_result(c, node, node->probe_first + local, probe->fault, step);
     }

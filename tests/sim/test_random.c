@@ -229,13 +229,15 @@ static void draw_gpus(struct cluster *c)
 static void draw_probe(struct cluster *c, struct fake_node *node)
 {
     static const enum fake_fault faults[] = {
-        FAKE_LIES, FAKE_REPENTS, FAKE_REPEATS, FAKE_SILENT,
-        FAKE_DIES, FAKE_REMOTE,  FAKE_WRONG,
+        FAKE_LIES,   FAKE_REPENTS, FAKE_REPEATS, FAKE_HANGS,
+        FAKE_SILENT, FAKE_DIES,    FAKE_REMOTE,  FAKE_WRONG,
     };
     struct fake_probe *probe = &node->probes[below(c, 3)];
     probe->fault = faults[below(c, sizeof(faults) / sizeof(faults[0]))];
     probe->at = 1 + (uint32_t)below(c, 4);
     probe->after_ms = below(c, 1500);
+    probe->state = (Gpul__ProbePhase__State)below(c, 6);
+    probe->progress = (uint32_t)below(c, 3);
 }
 
 static void draw_scout(struct cluster *c, struct fake_node *node)

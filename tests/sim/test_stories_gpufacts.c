@@ -277,7 +277,8 @@ static void test_liar(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[1].probes[0] = (struct fake_probe){FAKE_LIES, PROBES_INIT, 0};
+    c.nodes[1].probes[0] =
+        (struct fake_probe){.fault = FAKE_LIES, .at = PROBES_INIT};
     story_expect(
         &c, 29,
         "31 lost node1: it spoke for a self-test rank of another node\n"
@@ -303,7 +304,8 @@ static void test_id_twice(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[0].probes[0] = (struct fake_probe){FAKE_REPEATS, PROBES_CUDA, 0};
+    c.nodes[0].probes[0] =
+        (struct fake_probe){.fault = FAKE_REPEATS, .at = PROBES_CUDA};
     story_expect(
         &c, 8,
         "19 self-test phase cuda -> draining: self-test phase uid: UID-911 "

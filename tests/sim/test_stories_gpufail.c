@@ -20,7 +20,8 @@ static void test_dies(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[1].probes[0] = (struct fake_probe){FAKE_DIES, PROBES_COLL, 0};
+    c.nodes[1].probes[0] =
+        (struct fake_probe){.fault = FAKE_DIES, .at = PROBES_COLL};
     story_expect(
         &c, 41,
         "41 self-test phase coll -> draining: self-test phase coll: rank 2 "
@@ -43,7 +44,8 @@ static void test_root_dies(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[0].probes[0] = (struct fake_probe){FAKE_DIES, PROBES_INIT, 0};
+    c.nodes[0].probes[0] =
+        (struct fake_probe){.fault = FAKE_DIES, .at = PROBES_INIT};
     story_expect(
         &c, 29,
         "31 self-test phase init -> draining: self-test phase init: rank 0 "
@@ -70,9 +72,12 @@ static void test_first_cause(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[0].probes[0] = (struct fake_probe){FAKE_REMOTE, PROBES_COLL, 0};
-    c.nodes[0].probes[1] = (struct fake_probe){FAKE_REMOTE, PROBES_COLL, 0};
-    c.nodes[1].probes[1] = (struct fake_probe){FAKE_DIES, PROBES_COLL, 400};
+    c.nodes[0].probes[0] =
+        (struct fake_probe){.fault = FAKE_REMOTE, .at = PROBES_COLL};
+    c.nodes[0].probes[1] =
+        (struct fake_probe){.fault = FAKE_REMOTE, .at = PROBES_COLL};
+    c.nodes[1].probes[1] = (struct fake_probe){
+        .fault = FAKE_DIES, .at = PROBES_COLL, .after_ms = 400};
     story_expect(
         &c, 41,
         "41 held back: self-test phase coll: rank 0 (node node0, device "
@@ -98,7 +103,8 @@ static void test_remote_only(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[1].probes[1] = (struct fake_probe){FAKE_REMOTE, PROBES_COLL, 0};
+    c.nodes[1].probes[1] =
+        (struct fake_probe){.fault = FAKE_REMOTE, .at = PROBES_COLL};
     story_expect(&c, 41,
                  "41 held back: self-test phase coll: rank 3 (node node1, "
                  "device GPU-1-1): ncclAllReduce: remote error (6); NCCL said: "
@@ -127,7 +133,8 @@ static void test_remote_lost(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[0].probes[0] = (struct fake_probe){FAKE_REMOTE, PROBES_COLL, 0};
+    c.nodes[0].probes[0] =
+        (struct fake_probe){.fault = FAKE_REMOTE, .at = PROBES_COLL};
     cluster_kill(&c, 1, 100);
     story_expect(
         &c, 41,
@@ -159,7 +166,8 @@ static void test_wrong_data(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[1].probes[1] = (struct fake_probe){FAKE_WRONG, PROBES_END, 0};
+    c.nodes[1].probes[1] =
+        (struct fake_probe){.fault = FAKE_WRONG, .at = PROBES_END};
     story_expect(
         &c, 51,
         "51 self-test phase end -> draining: self-test phase coll: wrong data "
@@ -432,7 +440,8 @@ static void test_repents(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[1].probes[1] = (struct fake_probe){FAKE_REPENTS, PROBES_COLL, 0};
+    c.nodes[1].probes[1] =
+        (struct fake_probe){.fault = FAKE_REPENTS, .at = PROBES_COLL};
     story_expect(&c, 41,
                  "41 held back: self-test phase coll: rank 3 (node node1, "
                  "device GPU-1-1): ncclAllReduce: remote error (6); NCCL said: "
@@ -461,7 +470,8 @@ static void test_late_remote(void **state)
     (void)state;
     struct cluster c;
     story_init_gpus(&c, 2, 2);
-    c.nodes[1].probes[1] = (struct fake_probe){FAKE_REMOTE, PROBES_COLL, 59700};
+    c.nodes[1].probes[1] = (struct fake_probe){
+        .fault = FAKE_REMOTE, .at = PROBES_COLL, .after_ms = 59700};
     story_expect(
         &c, 50000,
         "59741 held back: self-test phase coll: rank 3 (node node1, device "

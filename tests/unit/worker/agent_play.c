@@ -96,8 +96,11 @@ static void say_frame(struct play *p, const Gpul__Frame *f)
             f->probe_begin->device_uuid);
         break;
     case GPUL__FRAME__BODY_PROBE_PHASE:
-        say(p, "%s:%u:%d", name, f->probe_phase->probe_rank,
-            (int)f->probe_phase->phase);
+        say(p, "%s:%u:%d%s", name, f->probe_phase->probe_rank,
+            (int)f->probe_phase->phase,
+            f->probe_phase->state == GPUL__PROBE_PHASE__STATE__STATE_STOPPED
+                ? ":stopped"
+                : "");
         break;
     case GPUL__FRAME__BODY_STOP:
         say(p, "%s:%u:%u", name, f->stop->signal, f->stop->grace_ms);

@@ -98,6 +98,36 @@ static void test_pass(void **state)
     play_close(&p);
 }
 
+static const char *halted(struct play *p, uint32_t probe, int signal)
+{
+    struct agent_event event = {
+        .type = AGENT_EVENT_PROBE_HALTED, .probe = probe, .signal = signal};
+    return play_step(p, &event);
+}
+
+/* A probe that is stopped is told as such, whatever it had said before that
+ * comes only now; and that it goes on. One that is none is nobody's business.
+ */
+static void test_halt(void **state)
+{
+    (void)state;
+    struct play p;
+    play_open(&p);
+    assert_string_equal(halted(&p, 0, SIGSTOP), "");
+    play_to_probes(&p);
+    play_phase(&p, 1, GPUL__PROBE_PHASE__PHASE__CUDA);
+    assert_string_equal(halted(&p, 1, SIGSTOP),
+                        "send(probe_phase:5:1:stopped)");
+    assert_string_equal(play_phase(&p, 1, GPUL__PROBE_PHASE__PHASE__INIT),
+                        "send(probe_phase:5:2:stopped)");
+    assert_string_equal(play_phase(&p, 0, GPUL__PROBE_PHASE__PHASE__CUDA),
+                        "send(probe_phase:4:1)");
+    assert_string_equal(halted(&p, 1, 0), "send(probe_phase:5:2)");
+    assert_string_equal(halted(&p, 7, SIGSTOP), "");
+    assert_string_equal(halted(&p, UINT32_MAX, SIGSTOP), "");
+    play_close(&p);
+}
+
 /* A probe that dies in any phase is told with the phase that it was in, its
  * rank, its device and how it died; the other one stays until it is told to
  * stop. */
@@ -384,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_scout_fails),
         cmocka_unit_test(test_begin_without_devices),
         cmocka_unit_test(test_pass),
+        cmocka_unit_test(test_halt),
         cmocka_unit_test(test_death),
         cmocka_unit_test(test_error),
         cmocka_unit_test(test_no_start),
