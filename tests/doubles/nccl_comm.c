@@ -197,14 +197,22 @@ int comm_obey(struct nccl_comm *comm, enum scenario_point point)
                : status;
 }
 
+/* NCCL makes the context of the device in the call itself, even where it is
+ * not to block: a rank that comes late is late there. */
+void comm_arrive(struct nccl_comm *comm)
+{
+    comm->orders = fault_call(comm->scenario, &comm->caller, POINT_INIT);
+    struct fault_orders in_call = {.late_ms = comm->orders.late_ms,
+                                   .never_arrives = comm->orders.never_arrives};
+    fault_block(&in_call);
+    comm->orders.late_ms = 0;
+}
+
 int comm_init(struct nccl_comm *comm)
 {
-    struct fault_orders orders =
-        fault_call(comm->scenario, &comm->caller, POINT_INIT);
+    struct fault_orders orders = comm->orders;
     int status = obey(comm, &orders);
 
-    if (status == NCCL_SUCCESS && orders.never_arrives)
-        status = wire_sleep_forever(comm->abort_fd);
     if (status == NCCL_SUCCESS)
         status = boot_join(comm);
     bool hangs = orders.hangs;

@@ -44,6 +44,7 @@ struct split {
 struct nccl_comm {
     const struct scenario *scenario;
     struct fault_caller caller; /* only the user's thread and the job count */
+    struct fault_orders orders; /* of its init */
     int rank;
     int rank_count;
     int physical; /* device, as the scenario counts, and as the process does */
@@ -111,6 +112,10 @@ int comm_wait(struct nccl_comm *comm);
 int comm_init(struct nccl_comm *comm);
 int comm_finalize(struct nccl_comm *comm);
 int comm_split(struct nccl_comm *comm); /* nccl_split.c; sets *split.out */
+
+/* The part of an init that is done in the caller's thread, before the job:
+ * what the scenario orders of it. Nothing ends it but the process's end. */
+void comm_arrive(struct nccl_comm *comm);
 
 /* Does what the scenario orders at `point`; an abort ends it. */
 int comm_obey(struct nccl_comm *comm, enum scenario_point point);

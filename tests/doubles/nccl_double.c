@@ -120,9 +120,10 @@ static int init_prepare(struct nccl_comm **comm, int rank_count, int rank,
         return status;
     *comm = comm_make(rank, rank_count, id_count, ids, physical, ordinal,
                       config_is_blocking(&read));
-    return *comm && group_add_init(*comm)
-               ? NCCL_SUCCESS
-               : nccl_fail(NCCL_SYSTEM_ERROR, "no memory");
+    if (!*comm || !group_add_init(*comm))
+        return nccl_fail(NCCL_SYSTEM_ERROR, "no memory");
+    comm_arrive(*comm);
+    return NCCL_SUCCESS;
 }
 
 int ncclCommInitRankScalable(struct nccl_comm **comm, int rank_count, int rank,

@@ -22,7 +22,8 @@ enum { SOON_MS = 800, LONG_MS = 20000 };
 /* How far a rank came; its exit code. */
 enum outcome {
     PASSED = 0,
-    STUCK_IN_INIT = 2,
+    STUCK_IN_CALL = 1,
+    STUCK_IN_INIT,
     FAILED_IN_INIT,
     STUCK_IN_COLLECTIVE,
     FAILED_IN_COLLECTIVE,
@@ -135,16 +136,45 @@ static void expect(const struct account *accounts, int rank, int exit_code,
                  text);
 }
 
-/* A rank that never arrives leaves all the others in progress, without an
- * error, until they abort. */
+static void *init_thread(void *argument)
+{
+    struct rank *rank = argument;
+
+    (void)rank_init(rank, LONG_MS);
+    atomic_store((_Atomic uint64_t *)&rank->account->number, 1);
+    return NULL;
+}
+
+/* Rank 2 calls in a thread of its own, whose call does not come back. */
+static int play_never(struct rank *rank)
+{
+    pthread_t thread;
+
+    if (rank->rank != 2)
+        return play_init(rank);
+    rank_open(rank);
+    if (pthread_create(&thread, NULL, init_thread, rank) != 0 ||
+        pthread_detach(thread) != 0)
+        return 99;
+    rank_barrier(rank); /* with the others, who have waited */
+    return atomic_load((_Atomic uint64_t *)&rank->account->number) == 0
+               ? STUCK_IN_CALL
+               : PASSED;
+}
+
+/* A rank that never arrives stays in its call, and leaves all the others in
+ * progress, without an error, until they abort. */
 static void test_never_arrives(void **state)
 {
     struct account accounts[4];
 
     (void)state;
-    run_shared("fault rank 2 never-arrives", play_init, accounts);
+    run_shared("fault rank 2 never-arrives", play_never, accounts);
     for (int i = 0; i < 4; i++)
-        expect(accounts, i, STUCK_IN_INIT, NCCL_IN_PROGRESS, NULL);
+        if (i == 2)
+            assert_int_equal(accounts[i].exit_code, STUCK_IN_CALL);
+        else
+            expect(accounts, i, STUCK_IN_INIT, NCCL_IN_PROGRESS, NULL);
 }
 
 /* A late rank makes all late, and nothing else. */
