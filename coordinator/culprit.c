@@ -223,9 +223,11 @@ static void append_their_state(struct text *out, const struct gap *gap)
         [CULPRIT_UNKNOWN] = "",
         [CULPRIT_WAITS] = ", which are behind the others",
     };
-    /* One that is ahead of most says nothing against them. */
-    if (gap->worst.kind == CULPRIT_WAITS &&
-        gap->rank_count > gap->missing_count / 2) {
+    bool is_general = gap->rank_count > gap->missing_count / 2;
+    /* One that is ahead of most says nothing against them; and what keeps
+     * all devices from answering is not the fault of one. */
+    if (is_general &&
+        (gap->worst.kind == CULPRIT_WAITS || gap->worst.kind == CULPRIT_DEAF)) {
         text_append(out, "; all of them wait, so which one holds up the "
                          "others cannot be told");
     } else {

@@ -24,6 +24,8 @@ enum {
     /* The coordinator knows who is missing; its word comes first. */
     SLACK_MS = 5000,
     TELL_EVERY_MS = 1000,
+    /* A wait for others takes less, as a rule. */
+    ASK_AFTER_MS = 500,
     /* How it is, in eighths of a phase's bound: the first, then each. */
     REPORT_FROM = 3,
     REPORT_PARTS = 8,
@@ -64,6 +66,21 @@ struct view {
     bool is_done;
 };
 
+/* Of a thread that waits the device is asked whether it is well. */
+static void look_at_pulse(struct probe *p, struct gpu_pulse_view *view,
+                          uint64_t now_ms)
+{
+    gpu_pulse_look(&p->work.gpu.pulse, view, now_ms);
+    if (view->state != GPUL__PROBE_PHASE__STATE__STATE_WAITS) {
+        return;
+    }
+    if (gpu_echo_is_due(&p->work.echo, now_ms)) {
+        view->state = GPUL__PROBE_PHASE__STATE__STATE_DEAF;
+    } else if (view->since_ms >= ASK_AFTER_MS) {
+        gpu_echo_ask(&p->work.echo, now_ms);
+    }
+}
+
 static void look(struct probe *p, struct view *view)
 {
     pthread_mutex_lock(&p->work.lock);
@@ -73,7 +90,7 @@ static void look(struct probe *p, struct view *view)
     view->news_count = p->work.news_count; /* told ones do not change */
     view->is_done = p->work.is_done;
     pthread_mutex_unlock(&p->work.lock);
-    gpu_pulse_look(&p->work.gpu.pulse, &view->pulse, gpul_clock_ms());
+    look_at_pulse(p, &view->pulse, gpul_clock_ms());
 }
 
 /* ---- to the agent -------------------------------------------------------- */
@@ -246,8 +263,7 @@ static int tell_result(struct probe *p, const struct gpul_error *why,
         .why = why,
         .phase = work_phase_name(view.phase),
         .is_done = view.is_done,
-        .has_waited =
-            view.pulse.state == GPUL__PROBE_PHASE__STATE__STATE_WAITS,
+        .has_waited = view.pulse.state == GPUL__PROBE_PHASE__STATE__STATE_WAITS,
     };
     return probe_result_tell(p->channel, p->begin, &p->work, &ending, err);
 }

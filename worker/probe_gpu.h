@@ -5,7 +5,8 @@
  * Two threads. This one, controlling, reads and writes the agent's frames,
  * keeps the deadlines and never calls CUDA or NCCL; the other one
  * (worker/probe_work.h) does nothing else. So a library that hangs stops
- * neither a message nor the end of the process.
+ * neither a message nor the end of the process. (A third, of
+ * worker/gpu_echo.h, asks the device whether it is well.)
  *
  * Happy path, all on the socket pair to the agent:
  *   1. ProbeBegin has come: which rank, which device

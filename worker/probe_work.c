@@ -179,15 +179,18 @@ static int open_device(struct probe_work *w, struct gpul_error *err)
                      cuda->event_create(&g->event, CUDA_EVENT_DISABLE_TIMING)),
             err);
     }
-    return status;
+    return status == 0 ? gpu_echo_begin(&w->echo, g, context, err) : status;
 }
 
 static int close_device(struct probe_work *w, struct gpul_error *err)
 {
     struct gpu *g = &w->gpu;
-    int status = gpu_cuda_check(
-        g, "end of an event",
-        GPU_CALL(g, "cuEventDestroy", cuda->event_destroy(g->event)), err);
+    int status = gpu_echo_end(&w->echo, g, err);
+    if (status == 0) {
+        status = gpu_cuda_check(
+            g, "end of an event",
+            GPU_CALL(g, "cuEventDestroy", cuda->event_destroy(g->event)), err);
+    }
     if (status == 0) {
         status = gpu_cuda_check(
             g, "end of the stream",

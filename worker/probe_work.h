@@ -28,6 +28,7 @@
 #include "gpulaunch.pb-c.h"
 #include "worker/collective_nccl.h"
 #include "worker/gpu_call.h"
+#include "worker/gpu_echo.h"
 #include "worker/gpu_facts.h"
 #include "worker/unique_id.h"
 
@@ -71,8 +72,9 @@ struct probe_work {
     bool is_done;               /* nothing below changes any more */
 
     /* The working thread's own until it is done; what is atomic, in `gpu`
-     * too, may be used by others at any time. */
+     * too, may be used by others at any time, and `echo` be asked. */
     struct gpu gpu;
+    struct gpu_echo echo;
     struct gpu_facts *facts;
     int device;
     atomic_bool is_simulated;

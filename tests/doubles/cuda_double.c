@@ -32,6 +32,7 @@ DOUBLE_EXPORT gpulaunch_double_device_fn gpulaunch_double_device;
 DOUBLE_EXPORT gpulaunch_double_memory_fn gpulaunch_double_memory;
 DOUBLE_EXPORT gpulaunch_double_stream_fn gpulaunch_double_stream;
 DOUBLE_EXPORT gpulaunch_double_launch_fn gpulaunch_double_launch;
+DOUBLE_EXPORT gpulaunch_double_halt_fn gpulaunch_double_halt;
 
 DOUBLE_MARKER("libcuda");
 
@@ -481,4 +482,9 @@ int gpulaunch_double_launch(struct cuda_stream *stream, void (*run)(void *),
                             void *argument)
 {
     return stream_push(stream, run, argument);
+}
+
+void gpulaunch_double_halt(int halts)
+{
+    streams_halt(halts != 0);
 }

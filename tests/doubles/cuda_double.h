@@ -28,9 +28,14 @@ typedef int gpulaunch_double_launch_fn(struct cuda_stream *stream,
                                        void (*run)(void *argument),
                                        void *argument);
 
+/* All devices of this process stand still, or go on: streams begin nothing
+ * meanwhile. */
+typedef void gpulaunch_double_halt_fn(int halts);
+
 gpulaunch_double_device_fn gpulaunch_double_device;
 gpulaunch_double_memory_fn gpulaunch_double_memory;
 gpulaunch_double_stream_fn gpulaunch_double_stream;
 gpulaunch_double_launch_fn gpulaunch_double_launch;
+gpulaunch_double_halt_fn gpulaunch_double_halt;
 
 #endif

@@ -32,6 +32,30 @@ struct cuda_event {
     bool is_timed;
 };
 
+/* --- The device --------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool halts;
+} device = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+
+void streams_halt(bool halts)
+{
+    (void)pthread_mutex_lock(&device.lock);
+    device.halts = halts;
+    (void)pthread_cond_broadcast(&device.changed);
+    (void)pthread_mutex_unlock(&device.lock);
+}
+
+static void device_wait(void)
+{
+    (void)pthread_mutex_lock(&device.lock);
+    while (device.halts)
+        (void)pthread_cond_wait(&device.changed, &device.lock);
+    (void)pthread_mutex_unlock(&device.lock);
+}
+
 /* --- Streams ------------------------------------------------------------ */
 
 static void stream_free(struct cuda_stream *stream)
@@ -62,6 +86,7 @@ static void *stream_run(void *argument)
     (void)pthread_mutex_lock(&stream->lock);
     for (struct item *item; (item = item_next(stream)) != NULL;) {
         (void)pthread_mutex_unlock(&stream->lock);
+        device_wait();
         item->run(item->argument);
         free(item);
         (void)pthread_mutex_lock(&stream->lock);

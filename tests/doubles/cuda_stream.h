@@ -24,6 +24,10 @@ int stream_push(struct cuda_stream *stream, void (*run)(void *),
 bool stream_is_idle(struct cuda_stream *stream);
 void stream_wait(struct cuda_stream *stream);
 
+/* The device stands still, or goes on: nothing that a stream has been given is
+ * begun meanwhile. */
+void streams_halt(bool halts);
+
 struct cuda_event *event_make(bool is_timed);
 void event_end(struct cuda_event *event);
 int event_put(struct cuda_event *event, struct cuda_stream *stream);

@@ -36,6 +36,9 @@ static void add(struct fault_orders *orders, const struct scenario_fault *fault)
     case ACTION_HANG:
         orders->hangs = true;
         break;
+    case ACTION_STALL:
+        orders->stalls = true;
+        break;
     case ACTION_CODE:
         orders->code = fault->code;
         break;

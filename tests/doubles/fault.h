@@ -18,6 +18,7 @@ struct fault_caller {
 struct fault_orders {
     int code; /* to return; 0: none */
     bool hangs;
+    bool stalls;
     bool never_arrives;
     uint64_t late_ms;
     int signal; /* 0: none */

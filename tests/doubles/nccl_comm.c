@@ -294,14 +294,31 @@ static void flip(const struct op *op, size_t count, size_t bytes)
     *data = (char)(*data ^ (1 << op->orders.bit % 8));
 }
 
+/* A hang is the device's: its kernel is not begun, and neither is anything
+ * else. A stall is the rank's part in the transfer, as when a proxy thread
+ * stands still: the device goes on. */
+static int op_hang(struct nccl_comm *comm, const struct fault_orders *orders)
+{
+    const struct nccl_cuda *cuda = nccl_cuda();
+    bool halts = cuda && orders->hangs;
+
+    if (!orders->hangs && !orders->stalls)
+        return NCCL_SUCCESS;
+    if (halts)
+        cuda->halt(1);
+    int status = wire_sleep_forever(comm->abort_fd);
+    if (halts)
+        cuda->halt(0);
+    return status;
+}
+
 static int op_run(struct nccl_comm *comm, const struct op *op)
 {
     size_t bytes = reduce_bytes(op->type), count = op->count;
     int status = obey(comm, &op->orders);
 
-    if (status == NCCL_SUCCESS &&
-        (op->orders.hangs || op->orders.never_arrives))
-        status = wire_sleep_forever(comm->abort_fd);
+    if (status == NCCL_SUCCESS)
+        status = op_hang(comm, &op->orders);
     if (status != NCCL_SUCCESS)
         return status;
     switch (op->kind) {
@@ -348,8 +365,7 @@ static int ops_run(struct batch *batch)
     for (struct op *op = exchange; op && status == NCCL_SUCCESS; op = op->next)
         status = obey(batch->comm, &op->orders);
     for (struct op *op = exchange; op && status == NCCL_SUCCESS; op = op->next)
-        if (op->orders.hangs || op->orders.never_arrives)
-            status = wire_sleep_forever(batch->comm->abort_fd);
+        status = op_hang(batch->comm, &op->orders);
     if (exchange && status == NCCL_SUCCESS)
         status = peer_exchange(batch->comm, exchange);
     return status;

@@ -35,6 +35,7 @@ static void load(void)
     find(library, "gpulaunch_double_memory", &cuda.memory);
     find(library, "gpulaunch_double_stream", &cuda.stream);
     find(library, "gpulaunch_double_launch", &cuda.launch);
+    find(library, "gpulaunch_double_halt", &cuda.halt);
     find(library, "cuGetErrorString", &cuda.get_error_string);
 }
 

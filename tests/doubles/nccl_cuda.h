@@ -12,6 +12,7 @@ struct nccl_cuda {
     gpulaunch_double_memory_fn *memory;
     gpulaunch_double_stream_fn *stream;
     gpulaunch_double_launch_fn *launch;
+    gpulaunch_double_halt_fn *halt;
     int (*get_error_string)(int result, const char **text);
 };
 

@@ -88,6 +88,7 @@ enum scenario_action {
     ACTION_NEVER_ARRIVES,
     ACTION_LATE,
     ACTION_HANG,
+    ACTION_STALL,
     ACTION_CODE,
     ACTION_SIGNAL,
     ACTION_FLIP,

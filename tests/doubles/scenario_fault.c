@@ -124,6 +124,7 @@ static int read_action(struct line *line, const char *word,
         [ACTION_NEVER_ARRIVES] = "never-arrives",
         [ACTION_LATE] = "late",
         [ACTION_HANG] = "hang",
+        [ACTION_STALL] = "stall",
         [ACTION_CODE] = "code",
         [ACTION_SIGNAL] = "signal",
         [ACTION_FLIP] = "flip",
@@ -149,6 +150,7 @@ static int read_action(struct line *line, const char *word,
     case ACTION_LATE:
         return line_ms(line, &fault->wait_ms);
     case ACTION_HANG:
+    case ACTION_STALL:
         return read_point(line, reading);
     case ACTION_CODE:
         return read_int(line, "code", 1, &fault->code);
@@ -178,6 +180,10 @@ static int check_fault(struct line *line, const struct scenario *scenario,
     if (fault->action == ACTION_FLIP &&
         (fault->point < POINT_COLLECTIVE || fault->point > POINT_BROADCAST))
         return line_fail(line, "nothing to flip at %s",
+                         point_names[fault->point]);
+    if (fault->action == ACTION_STALL &&
+        (fault->point < POINT_COLLECTIVE || fault->point > POINT_SENDRECV))
+        return line_fail(line, "nothing to stall at %s",
                          point_names[fault->point]);
     if (fault->action == ACTION_SLOW && scenario->link_count == 0)
         return line_fail(line, "slow needs a link line before it");
