@@ -472,7 +472,7 @@ static int too_early(struct rank *rank)
 static void test_too_early(void **state)
 {
     (void)state;
-    story_run(NODES "fault never-arrives", too_early);
+    story_run(NODES "fault hang init", too_early);
 }
 
 static int blocking(struct rank *rank)
