@@ -23,6 +23,7 @@ static void on_phase(struct agent *a, uint32_t probe, const Gpul__Frame *frame)
         p->phase = phase.phase;
         agent_probes_renew(a, p->phase == GPUL__PROBE_PHASE__PHASE__INIT);
     }
+    p->waits = phase.state == GPUL__PROBE_PHASE__STATE__STATE_WAITS;
     if (p->is_halted) { /* it said this before */
         phase.state = GPUL__PROBE_PHASE__STATE__STATE_STOPPED;
     }

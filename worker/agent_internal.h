@@ -30,6 +30,7 @@ struct agent_probe {
     bool is_alive;                 /* from START_PROBE to PROBE_ENDED */
     bool has_told;                 /* its answer has come: no other counts */
     bool is_halted;                /* its process is stopped */
+    bool waits;                    /* for others, as it said last */
     Gpul__ProbePhase__Phase phase; /* the last one that is behind it */
     struct gpul_buf answer;        /* encoded, held until it has ended */
 };

@@ -57,6 +57,7 @@ void agent_probe_begun(struct agent *a, struct agent_action *start,
     p->is_alive = true;
     p->has_told = false;
     p->is_halted = false;
+    p->waits = false;
     p->phase = GPUL__PROBE_PHASE__PHASE__NONE;
     gpul_buf_clear(&p->answer);
     a->test.kind = kind;
@@ -224,6 +225,9 @@ static void send_result(struct agent *a, uint32_t probe, const char *why)
         result.phase = agent_text(phase_name(a, probe));
         result.probe_rank = t->first_rank + probe;
         result.device_uuid = t->devices[probe].uuid;
+        /* All are killed for the one that hangs. */
+        result.is_remote = t->has_overrun && t->probes[probe].waits &&
+                           !t->probes[probe].is_halted;
         t->has_failed = true;
     }
     Gpul__Frame frame;

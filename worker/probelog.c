@@ -145,6 +145,16 @@ void probelog_finish(struct probelog *l, char line[PROBELOG_LINE_BYTES])
     line[end - begin] = 0;
 }
 
+void probelog_path(const struct probelog *l, char *path, size_t bytes)
+{
+    int n = l->file < 0 ? 0
+                        : snprintf(path, bytes, "%s/%s/%s", l->logs->log_dir,
+                                   l->logs->name, l->name);
+    if (n <= 0 || (size_t)n >= bytes) {
+        path[0] = 0;
+    }
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct probelog *l = handle->data;

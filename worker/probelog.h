@@ -32,6 +32,9 @@ int probelog_open(struct probelog **out, uv_loop_t *loop, int fd,
  * that is not empty into `line`, without its end; "" if there is none. */
 void probelog_finish(struct probelog *l, char line[PROBELOG_LINE_BYTES]);
 
+/* Where its file is into `path`; "" if there is none, or it has no room. */
+void probelog_path(const struct probelog *l, char *path, size_t bytes);
+
 /* Lets go of it; the loop must run once more. NULL is fine. */
 void probelog_close(struct probelog *l);
 

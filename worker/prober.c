@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +20,9 @@
 #include "worker/probelog.h"
 
 extern char **environ;
+
+/* Of a log; a longer one is not shown. */
+enum { PATH_SHOWN_BYTES = 300 };
 
 void prober_init(struct prober *p, uv_loop_t *loop,
                  const struct prober_handlers *handlers, void *arg)
@@ -317,10 +321,23 @@ void prober_abandon(struct prober *p)
     }
 }
 
+static void append(struct prober_process *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append(struct prober_process *c, const char *format, ...)
+{
+    size_t used = strlen(c->how);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(c->how + used, sizeof(c->how) - used, format, arguments);
+    va_end(arguments);
+}
+
 /* How it ended, and what it wrote last: an abort says why there. */
 static void describe_end(struct prober_process *c, int status)
 {
     char line[PROBELOG_LINE_BYTES] = "";
+    char path[PATH_SHOWN_BYTES] = "";
     if (WIFSIGNALED(status)) {
         char name[GPUL_SIGNAL_TEXT_BYTES];
         snprintf(c->how, sizeof(c->how), "it was ended by %s",
@@ -335,12 +352,14 @@ static void describe_end(struct prober_process *c, int status)
     }
     if (c->log != NULL) {
         probelog_finish(c->log, line);
+        probelog_path(c->log, path, sizeof(path));
     }
     close_logs(c);
     if (line[0] != 0) {
-        size_t used = strlen(c->how);
-        snprintf(c->how + used, sizeof(c->how) - used,
-                 "; the last that it wrote is \"%s\"", line);
+        append(c, "; the last that it wrote is \"%s\"", line);
+    }
+    if (path[0] != 0) {
+        append(c, "; its log is %s", path);
     }
 }
 

@@ -32,7 +32,7 @@ struct prober_handlers {
                      bool is_abandoned);
 };
 
-enum { PROBER_HOW_BYTES = 400 };
+enum { PROBER_HOW_BYTES = 620 };
 
 struct prober_process {
     struct prober *prober;

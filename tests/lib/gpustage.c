@@ -233,6 +233,10 @@ static void take_phase(struct stage_probe *probe, const Gpul__ProbePhase *phase)
     probe->phases |= 1u << phase->phase;
     probe->told_count++;
     snprintf(probe->text, sizeof(probe->text), "%s", phase->text);
+    snprintf(probe->call, sizeof(probe->call), "%s", phase->call);
+    probe->state = phase->state;
+    probe->since_ms = phase->since_ms;
+    probe->progress = phase->progress;
 }
 
 /* Each of these comes once, or the test fails. */

@@ -31,7 +31,11 @@ struct stage_probe {
     char uuid[STAGE_UUID_BYTES];
     unsigned phases;     /* bit n: ProbePhase n has come */
     unsigned told_count; /* ProbePhases that came, repeated ones too */
-    char text[1025];     /* of the last of them */
+    char text[1025];     /* of the last of them, as what follows */
+    char call[65];
+    Gpul__ProbePhase__State state;
+    uint32_t since_ms;
+    uint32_t progress;
     Gpul__Frame *id;     /* ProbeId */
     Gpul__Frame *facts;  /* ProbeFacts */
     Gpul__Frame *result; /* ProbeResult */

@@ -244,8 +244,9 @@ static void test_files_go(void **state)
     desk_close(&d, 0, NULL);
 }
 
-/* A probe that dies, whichever way: told with the way, and with what it
- * wrote last. The other one is told to stop, or killed. */
+/* A probe that dies, whichever way: told with the way, with what it wrote
+ * last, and where the rest of that is. The other one is told to stop, or
+ * killed. */
 static void test_deaths(void **state)
 {
     (void)state;
@@ -261,11 +262,14 @@ static void test_deaths(void **state)
                        "wrote is \"PMI_RANK=(unset)\""},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        const char *const errors[] = {"", table[i].error};
-        char both[64];
+        char error[400], both[64];
+        const char *const errors[] = {"", error};
         struct desk d;
         snprintf(both, sizeof(both), "0:deaf %s", table[i].plan);
         open_desk(&d, both);
+        snprintf(error, sizeof(error),
+                 "%s; its log is %s/test-job/self-test/rank-1.log",
+                 table[i].error, d.log_dir);
         go_to_ids(&d);
         send_ids(&d);
         expect_result(&d, errors);
@@ -312,6 +316,7 @@ static void test_stop(void **state)
 static void test_scout(void **state)
 {
     (void)state;
+    char error[400];
     struct desk d;
     open_desk(&d, "scout:hang");
     start_scout(&d, 100);
@@ -321,9 +326,12 @@ static void test_scout(void **state)
     close_desk(&d);
     open_desk(&d, "scout:crash");
     start_scout(&d, 10000);
-    expect_facts(&d, "the process that looks at the GPUs failed: it was ended "
-                     "by signal 6 (SIGABRT); the last that it wrote is "
-                     "\"libcuda: bad magic\"");
+    snprintf(error, sizeof(error),
+             "the process that looks at the GPUs failed: it was ended by "
+             "signal 6 (SIGABRT); the last that it wrote is \"libcuda: bad "
+             "magic\"; its log is %s/test-job/self-test/scout-0.log",
+             d.log_dir);
+    expect_facts(&d, error);
     desk_stop(&d, SIGTERM, 0);
     expect_idle(&d);
     close_desk(&d);

@@ -64,8 +64,8 @@ static void say_result(struct play *p, const char *name,
     if (r->device_uuid[0] == 0) {
         say(p, "%s:%s:%s", name, r->phase, r->error);
     } else {
-        say(p, "%s:%u:%s:%s:%s", name, r->probe_rank, r->device_uuid, r->phase,
-            r->error);
+        say(p, "%s:%u:%s:%s:%s%s", name, r->probe_rank, r->device_uuid,
+            r->phase, r->error, r->is_remote ? ":remote" : "");
     }
 }
 

@@ -231,6 +231,38 @@ static void test_hang(void **state)
     }
 }
 
+/* Of probes that are killed at their deadline the one that waited for others
+ * is not the cause, unless it was stopped. */
+static void test_hang_of_another(void **state)
+{
+    (void)state;
+    for (int is_halted = 0; is_halted < 2; is_halted++) {
+        Gpul__ProbePhase said = GPUL__PROBE_PHASE__INIT;
+        Gpul__Frame frame = GPUL__FRAME__INIT;
+        struct play p;
+        play_open(&p);
+        play_to_phase(&p, COLL);
+        said.phase = GPUL__PROBE_PHASE__PHASE__INIT;
+        said.state = GPUL__PROBE_PHASE__STATE__STATE_WAITS;
+        frame.body_case = GPUL__FRAME__BODY_PROBE_PHASE;
+        frame.probe_phase = &said;
+        play_probe_says(&p, 0, &frame);
+        said.state = GPUL__PROBE_PHASE__STATE__STATE_INSIDE;
+        play_probe_says(&p, 1, &frame);
+        if (is_halted != 0) {
+            halted(&p, 0, SIGSTOP);
+        }
+        assert_string_equal(play_pass(&p, 12500), "kill_probes");
+        assert_string_equal(
+            play_probe_ended(&p, 0, "signal 9"),
+            is_halted != 0 ? "send(probe_result:4:GPU-0:coll:" LATE ")"
+                           : "send(probe_result:4:GPU-0:coll:" LATE ":remote)");
+        assert_string_equal(play_probe_ended(&p, 1, "signal 9"),
+                            "send(probe_result:5:GPU-1:coll:" LATE ")");
+        play_close(&p);
+    }
+}
+
 /* Stop in any phase: the probes hear of it, have the time for their abort
  * and 1 s, and are then killed; Idle waits for the last of them. */
 static void test_stop(void **state)
@@ -419,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_error),
         cmocka_unit_test(test_no_start),
         cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_hang_of_another),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_at_once),
         cmocka_unit_test(test_lost),
