@@ -216,6 +216,46 @@ static void test_hang_collective(void **state)
     }
 }
 
+/* Beside a collective that is stuck: does another stream do what it is given?
+ * The answer is the account's number. */
+static int play_echo(struct rank *rank)
+{
+    const struct cuda_api *cuda = &rank->doubles.cuda;
+    struct cuda_stream *stream;
+    struct cuda_event *event;
+
+    rank_open(rank);
+    CHECK(rank_init(rank, LONG_MS));
+    CHECK(cuda->stream_create(&stream, CUDA_STREAM_NON_BLOCKING) == 0);
+    CHECK(cuda->event_create(&event, CUDA_EVENT_DISABLE_TIMING) == 0);
+    CHECK(rank_all_reduce(rank, 1500, SOON_MS) == -1);
+    CHECK(cuda->event_record(event, stream) == 0);
+    uint64_t end = now_ms() + SOON_MS;
+    while (cuda->event_query(event) == CUDA_RESULT_NOT_READY && now_ms() < end)
+        pause_ms(1);
+    rank->account->number = cuda->event_query(event) == CUDA_RESULT_SUCCESS;
+    return abort_and(rank, STUCK_IN_COLLECTIVE);
+}
+
+/* A device that hangs does nothing else either; one whose transfer is stalled,
+ * or that waits for another, does. */
+static void test_hang_or_stall(void **state)
+{
+    struct account accounts[4];
+
+    (void)state;
+    run_shared("fault rank 3 hang collective", play_echo, accounts);
+    for (int i = 0; i < 4; i++) {
+        expect(accounts, i, STUCK_IN_COLLECTIVE, NCCL_SUCCESS, NULL);
+        assert_int_equal(accounts[i].number, i != 3);
+    }
+    run_shared("fault rank 3 stall collective", play_echo, accounts);
+    for (int i = 0; i < 4; i++) {
+        expect(accounts, i, STUCK_IN_COLLECTIVE, NCCL_SUCCESS, NULL);
+        assert_int_equal(accounts[i].number, 1);
+    }
+}
+
 /* A hang in finalize keeps the rank that has it in progress. */
 static void test_hang_finalize(void **state)
 {
@@ -401,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_hang_init),
         cmocka_unit_test(test_hang_collective),
+        cmocka_unit_test(test_hang_or_stall),
         cmocka_unit_test(test_hang_finalize),
         cmocka_unit_test(test_hang_abort),
         cmocka_unit_test(test_code),
