@@ -38,8 +38,8 @@ struct culprit_case {
 
 /* "rank 7 (node c, device GPU-1), inside ncclAllReduce for 15 s; the other 7
  * wait; it said last: ..." or "ranks 3,8-9 (nodes node[1-2]); rank 3, device
- * GPU-2, said last: ...", or "nobody". Ten ranges and ten nodes are named, then there are
- * counts. It looks at every rank: for when a bound is near. */
+ * GPU-2, said last: ...", or "nobody". Ten ranges and ten nodes are named, then
+ * there are counts. It looks at every rank: for when a bound is near. */
 void culprit_name(struct text *out, const struct culprit_case *c);
 
 #endif

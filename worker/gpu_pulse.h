@@ -20,11 +20,11 @@
 enum { GPU_PULSE_INSIDE_MS = 500 };
 
 struct gpu_pulse {
+    atomic_uint progress;       /* steps begun in this phase */
     _Atomic(const char *) call; /* of a library, constant; NULL: in none */
     atomic_ullong call_ms;      /* when that began */
     atomic_ullong wait_ms;      /* when the wait began; 0: it does not wait */
     atomic_ullong step_ms;      /* when the last step began */
-    atomic_uint progress;       /* steps begun in this phase */
 };
 
 /* ---- for the calling thread ---------------------------------------------- */

@@ -61,8 +61,7 @@ static void fill_in(Gpul__ProbeResult *message, struct texts *texts,
 int probe_result_tell(struct probe_channel *channel,
                       const Gpul__ProbeBegin *begin,
                       const struct probe_work *work,
-                      const struct probe_ending *ending,
-                      struct gpul_error *err)
+                      const struct probe_ending *ending, struct gpul_error *err)
 {
     struct texts texts;
     Gpul__ProbeResult message = GPUL__PROBE_RESULT__INIT;
