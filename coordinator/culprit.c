@@ -16,6 +16,7 @@ enum { LONG_PART = 4 };
 struct suspect {
     enum culprit_kind kind;
     uint32_t progress;
+    uint32_t stage;
 };
 
 static uint64_t since_ms(const struct culprit_case *c, uint32_t rank)
@@ -56,6 +57,10 @@ static struct suspect judge(const struct culprit_case *c, uint32_t rank)
     if (s.kind > CULPRIT_SILENT && s.kind != CULPRIT_UNKNOWN) {
         s.progress = c->probes->reports[rank].progress;
     }
+    /* Nothing is known against one whose NCCL logs elsewhere. */
+    if (s.kind == CULPRIT_WAITS) {
+        s.stage = c->probes->reports[rank].stage - 1;
+    }
     return s;
 }
 
@@ -64,7 +69,10 @@ static int compare(const struct suspect *a, const struct suspect *b)
     if (a->kind != b->kind) {
         return a->kind < b->kind ? -1 : 1;
     }
-    return a->progress == b->progress ? 0 : a->progress < b->progress ? -1 : 1;
+    if (a->progress != b->progress) {
+        return a->progress < b->progress ? -1 : 1;
+    }
+    return a->stage == b->stage ? 0 : a->stage < b->stage ? -1 : 1;
 }
 
 /* ---- the ranks that are named ---- */
@@ -73,6 +81,7 @@ struct gap {
     const struct culprit_case *c;
     struct suspect worst;
     uint32_t missing_count; /* named or not */
+    bool is_by_stage;       /* others of the same step are further in NCCL */
     struct text ranges;     /* "3,8-9" */
     uint32_t range_count;
     uint32_t rank_count;
@@ -92,6 +101,23 @@ static void find_worst(struct gap *gap)
             gap->worst = s;
         }
     }
+}
+
+/* Does only NCCL's stage tell the worst from some others? */
+static bool needs_stage(const struct gap *gap)
+{
+    const struct culprit_case *c = gap->c;
+    for (uint32_t rank = 0; rank < c->probes->count; rank++) {
+        if (!c->lacks(c->probes, rank, c->arg)) {
+            continue;
+        }
+        struct suspect s = judge(c, rank);
+        if (s.kind == gap->worst.kind && s.progress == gap->worst.progress &&
+            s.stage > gap->worst.stage) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool is_named(const struct gap *gap, uint32_t rank)
@@ -204,7 +230,9 @@ static void append_one_state(struct text *out, const struct gap *gap)
         return;
     case CULPRIT_WAITS:
         if (gap->missing_count > 1) {
-            text_append(out, ", which is behind the others");
+            text_append(out, gap->is_by_stage
+                                 ? ", whose NCCL is behind that of the others"
+                                 : ", which is behind the others");
         }
         return;
     default:
@@ -230,6 +258,8 @@ static void append_their_state(struct text *out, const struct gap *gap)
         (gap->worst.kind == CULPRIT_WAITS || gap->worst.kind == CULPRIT_DEAF)) {
         text_append(out, "; all of them wait, so which one holds up the "
                          "others cannot be told");
+    } else if (gap->is_by_stage) {
+        text_append(out, ", whose NCCL is behind that of the others");
     } else {
         text_append(out, "%s", states[gap->worst.kind]);
     }
@@ -270,6 +300,7 @@ void culprit_name(struct text *out, const struct culprit_case *c)
         return;
     }
     find_ranges(&gap);
+    gap.is_by_stage = needs_stage(&gap);
     uint32_t node_count = missing_names(&names, c->roster, has_gap, &gap);
     if (gap.rank_count == 1) {
         describe_one(out, &gap, names.bytes);

@@ -6,7 +6,8 @@
  * NCCL tells nobody who is late: all wait for all. But a probe knows of
  * itself whether it waits, and its agent whether it is stopped. So of the
  * ranks that are missing those of the first kind below are named, and of
- * these those that have come least far. Where all wait alike, that is said.
+ * these those that have come least far; of ranks that wait at the same step,
+ * those in which NCCL has. Where all wait alike, that is said.
  */
 #ifndef COORDINATOR_CULPRIT_H
 #define COORDINATOR_CULPRIT_H

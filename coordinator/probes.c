@@ -67,6 +67,7 @@ int probes_say(struct probes *p, uint32_t rank, const Gpul__ProbePhase *said,
     bool is_inside = said->state == GPUL__PROBE_PHASE__STATE__STATE_INSIDE;
     report->state = said->state;
     report->since_ms = said->since_ms;
+    report->stage = said->stage;
     report->heard_ms = now_ms;
     /* What an agent sees of a stopped one is no progress. */
     if (said->state != GPUL__PROBE_PHASE__STATE__STATE_STOPPED) {

@@ -32,6 +32,7 @@ struct probes_report {
     Gpul__ProbePhase__State state;
     uint32_t since_ms; /* it was in that state, when it said so */
     uint32_t progress;
+    uint32_t stage;    /* of NCCL in it, 0: not known */
     uint64_t heard_ms; /* when it said so */
     char *words;       /* NULL: none yet; those of before are kept */
     char *call;        /* that it was inside of, NULL: never was */

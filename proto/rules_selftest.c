@@ -179,6 +179,7 @@ static const struct gpul_field_rule probe_phase_fields[] = {
     STRING("call", LINE, 0, GPUL_CALL_BYTES_MAX),
     ANY32("since_ms"),
     ANY32("progress"),
+    ANY32("stage"),
 };
 SHARED_BODY(probe_phase, NULL);
 

@@ -76,6 +76,8 @@ enum agent_event_type {
     AGENT_EVENT_SIGNAL = 11,         /* signal: someone wants us out */
     AGENT_EVENT_PROBE_HALTED = 12,   /* probe, signal: it is stopped by that,
                                         or (0) goes on */
+    AGENT_EVENT_PROBE_STAGE = 13,    /* probe, stage: so far NCCL has come in
+                                        it, see worker/nccl_log.h */
 };
 
 /* What a probe is started for. */
@@ -98,6 +100,7 @@ struct agent_event {
     const Gpul__Frame *frame;
     uint16_t port_base;
     uint32_t probe;
+    uint32_t stage;
     int signal;
     Gpul__Exit **exits;
     size_t exit_count;

@@ -23,6 +23,7 @@ static void on_phase(struct agent *a, uint32_t probe, const Gpul__Frame *frame)
         p->phase = phase.phase;
         agent_probes_renew(a, p->phase == GPUL__PROBE_PHASE__PHASE__INIT);
     }
+    phase.stage = p->stage;
     p->waits = phase.state == GPUL__PROBE_PHASE__STATE__STATE_WAITS;
     if (p->is_halted) { /* it said this before */
         phase.state = GPUL__PROBE_PHASE__STATE__STATE_STOPPED;
@@ -30,6 +31,14 @@ static void on_phase(struct agent *a, uint32_t probe, const Gpul__Frame *frame)
     Gpul__Frame copy = *frame;
     copy.probe_phase = &phase;
     agent_send(a, AGENT_SEND, &copy);
+}
+
+/* It goes with what the probe says of itself. */
+void agent_probe_stage(struct agent *a, const struct agent_event *event)
+{
+    if (event->probe < AGENT_PROBES_MAX) {
+        a->test.probes[event->probe].stage = event->stage;
+    }
 }
 
 /* A stopped process cannot say so itself. */
@@ -46,6 +55,7 @@ void agent_probe_halted(struct agent *a, const struct agent_event *event)
     gpul__probe_phase__init(&phase);
     phase.probe_rank = t->first_rank + probe;
     phase.phase = t->probes[probe].phase;
+    phase.stage = t->probes[probe].stage;
     if (t->probes[probe].is_halted) {
         phase.state = GPUL__PROBE_PHASE__STATE__STATE_STOPPED;
     }

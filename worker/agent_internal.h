@@ -31,6 +31,7 @@ struct agent_probe {
     bool has_told;                 /* its answer has come: no other counts */
     bool is_halted;                /* its process is stopped */
     bool waits;                    /* for others, as it said last */
+    uint32_t stage;                /* of NCCL in it, 0: not known */
     Gpul__ProbePhase__Phase phase; /* the last one that is behind it */
     struct gpul_buf answer;        /* encoded, held until it has ended */
 };
@@ -209,6 +210,7 @@ void agent_probes_renew(struct agent *a, bool is_coll);
 
 void agent_probe_message(struct agent *a, const struct agent_event *event);
 void agent_probe_halted(struct agent *a, const struct agent_event *event);
+void agent_probe_stage(struct agent *a, const struct agent_event *event);
 
 /* ---- the memory behind it: agent_clear.c -------------------------------- */
 

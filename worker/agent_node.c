@@ -125,6 +125,9 @@ void agent_observe(struct agent *a, const struct agent_event *event)
     case AGENT_EVENT_PROBE_HALTED:
         agent_probe_halted(a, event);
         break;
+    case AGENT_EVENT_PROBE_STAGE:
+        agent_probe_stage(a, event);
+        break;
     case AGENT_EVENT_PROBE_ENDED:
         agent_probe_ended(a, event);
         break;

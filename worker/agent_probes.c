@@ -58,6 +58,7 @@ void agent_probe_begun(struct agent *a, struct agent_action *start,
     p->has_told = false;
     p->is_halted = false;
     p->waits = false;
+    p->stage = 0;
     p->phase = GPUL__PROBE_PHASE__PHASE__NONE;
     gpul_buf_clear(&p->answer);
     a->test.kind = kind;

@@ -24,6 +24,8 @@ struct probelog {
     size_t written;
     char tail[TAIL_BYTES]; /* the last bytes */
     size_t tail_bytes;
+    probelog_show_fn show; /* NULL: nobody looks */
+    void *arg;
 };
 
 static void keep_tail(struct probelog *l, const char *bytes, size_t n)
@@ -85,6 +87,9 @@ static void take(struct probelog *l, int reads)
         }
         keep_tail(l, bytes, (size_t)n);
         write_file(l, bytes, (size_t)n);
+        if (l->show != NULL) {
+            l->show(l->arg, bytes, (size_t)n);
+        }
     }
 }
 
@@ -126,6 +131,12 @@ int probelog_open(struct probelog **out, uv_loop_t *loop, int fd,
     uv_poll_start(&l->poll, UV_READABLE, on_readable);
     *out = l;
     return 0;
+}
+
+void probelog_show(struct probelog *l, probelog_show_fn show, void *arg)
+{
+    l->show = show;
+    l->arg = arg;
 }
 
 void probelog_finish(struct probelog *l, char line[PROBELOG_LINE_BYTES])

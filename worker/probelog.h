@@ -28,6 +28,10 @@ int probelog_open(struct probelog **out, uv_loop_t *loop, int fd,
                   struct ranklogs *logs, const char *name,
                   struct gpul_error *err);
 
+/* Have each piece of what is read shown too, once it is written. */
+typedef void (*probelog_show_fn)(void *arg, const char *bytes, size_t n);
+void probelog_show(struct probelog *l, probelog_show_fn show, void *arg);
+
 /* The process has ended: take in what is left, without waiting. The last line
  * that is not empty into `line`, without its end; "" if there is none. */
 void probelog_finish(struct probelog *l, char line[PROBELOG_LINE_BYTES]);

@@ -187,6 +187,17 @@ static void attach_log(struct prober_process *c, struct probelog **log, int fd,
     }
 }
 
+static void on_nccl_log(void *arg, const char *bytes, size_t n)
+{
+    struct prober_process *c = arg;
+    if (nccl_log_take(&c->stage, bytes, n)) {
+        struct agent_event event = {.type = AGENT_EVENT_PROBE_STAGE,
+                                    .probe = number_of(c),
+                                    .stage = c->stage.stage};
+        c->prober->handlers.on_event(c->prober->arg, &event);
+    }
+}
+
 static void close_logs(struct prober_process *c)
 {
     probelog_close(c->log);
@@ -207,6 +218,10 @@ static void attach(struct prober_process *c, const struct prober_start *start,
     struct prober *p = c->prober;
     attach_log(c, &c->log, e->output[0], start->logs, start->log_name);
     attach_log(c, &c->nccl_log, e->nccl[0], start->logs, start->nccl_log_name);
+    if (c->nccl_log != NULL) {
+        c->stage = (struct nccl_log){0};
+        probelog_show(c->nccl_log, on_nccl_log, c);
+    }
     if (gpul_transport_open(&c->channel, p->loop, e->channel[0],
                             GPUL_PEER_PROBE, &handlers, c, NULL) != 0) {
         c->channel = NULL;

@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "proto/message.h"
 #include "worker/agent.h"
+#include "worker/nccl_log.h"
 #include "worker/ranklogs.h"
 
 struct gpul_transport;
@@ -23,8 +24,8 @@ struct probelog;
 struct prober;
 
 struct prober_handlers {
-    /* PROBE_MESSAGE and PROBE_HALTED, of which now_ms is the caller's to
-     * fill in; borrowed for the call. */
+    /* PROBE_MESSAGE, PROBE_HALTED and PROBE_STAGE, of which now_ms is the
+     * caller's to fill in; borrowed for the call. */
     void (*on_event)(void *arg, struct agent_event *event);
     /* Once a start; `how` says how it ended, or "pid name" of one that was
      * abandoned. */
@@ -39,6 +40,7 @@ struct prober_process {
     struct gpul_transport *channel; /* NULL: closed */
     struct probelog *log;           /* NULL: its output is ours */
     struct probelog *nccl_log;      /* NULL: it has none */
+    struct nccl_log stage;          /* that this log tells of */
     pid_t pid;                      /* 0: not running */
     bool is_abandoned;
     char how[PROBER_HOW_BYTES];

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/doubles/nccl_cuda.h"
+#include "tests/doubles/nccl_debug.h"
 #include "tests/doubles/nccl_reduce.h"
 #include "tests/doubles/nccl_wire.h"
 
@@ -213,18 +214,28 @@ int comm_init(struct nccl_comm *comm)
     struct fault_orders orders = comm->orders;
     int status = obey(comm, &orders);
 
-    if (status == NCCL_SUCCESS)
+    if (status == NCCL_SUCCESS) {
+        nccl_debug("ncclCommInitRankConfig comm %p rank %d nranks %d - Init "
+                   "START",
+                   (void *)comm, comm->rank, comm->rank_count);
         status = boot_join(comm);
+    }
     bool hangs = orders.hangs;
     if (status == NCCL_SUCCESS) {
+        nccl_debug("Bootstrap timings total");
         orders = fault_call(comm->scenario, &comm->caller, POINT_CONNECT);
         status = obey(comm, &orders);
         hangs = hangs || orders.hangs;
     }
     if (status == NCCL_SUCCESS && hangs)
         status = wire_sleep_forever(comm->abort_fd);
-    if (status == NCCL_SUCCESS)
+    if (status == NCCL_SUCCESS) {
+        nccl_debug("P2P Chunksize set to 131072");
         status = boot_barrier(comm);
+    }
+    if (status == NCCL_SUCCESS)
+        nccl_debug("ncclCommInitRankConfig comm %p rank %d - Init COMPLETE",
+                   (void *)comm, comm->rank);
     comm->has_met = status == NCCL_SUCCESS;
     return status;
 }

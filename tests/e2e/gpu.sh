@@ -261,7 +261,7 @@ a root that dies after giving its ID|20|fault rank 0 signal KILL at init|phase i
 a rank that never arrives|40|fault rank 5 never-arrives|phase init;0 of 8 ranks;missing: $him, inside ncclCommInitRankConfig for;the other 7 wait
 a rank that comes too late|40|fault rank 5 late 5m|phase init;0 of 8 ranks;missing: $him, inside ncclCommInitRankConfig for
 a process that is stopped in init|40|fault rank 5 signal STOP at init|phase init;0 of 8 ranks;missing: $him, whose process is stopped
-a hang in init that no rank can see|40|fault rank 5 hang init|phase init;0 of 8 ranks;ranks 0-7 (nodes local-[0-3]);$alike
+a hang in init|40|fault rank 5 hang init|phase init;0 of 8 ranks;missing: $him, whose NCCL is behind that of the others
 an error in init|20|fault rank 5 code 3 at init|phase init;$him;internal error;NCCL error 3
 a crash in init|20|fault rank 5 signal SEGV at init|phase init;$him;signal 11
 an error in the third all-reduce|20|fault rank 5 code 2 at allreduce call 3|phase coll;$him;all-reduce of;NCCL error 2

@@ -347,6 +347,7 @@ static Gpul__ProbePhase probe_phase = {
     .call = call,
     .since_ms = 12000,
     .progress = 41,
+    .stage = 3,
 };
 
 static Gpul__Launch launch = {BASE(launch), .attempt = 1};

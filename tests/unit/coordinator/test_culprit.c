@@ -230,6 +230,37 @@ static void test_progress(void **state)
         "wait; rank 0, device GPU-0, said last: all-reduce of 8 bytes");
 }
 
+/* Of ranks that wait at the same step those in which NCCL has come least far,
+ * as far as that is known. */
+static void test_stage(void **state)
+{
+    (void)state;
+    static const uint32_t stages[] = {5, 5, 5, 4, 5, 5, 0, 5};
+    for (uint32_t rank = 0; rank < 8; rank++) {
+        Gpul__ProbePhase said = GPUL__PROBE_PHASE__INIT;
+        said.state = STATE(WAITS);
+        said.progress = 1;
+        said.stage = stages[rank];
+        assert_int_equal(probes_say(&probes, rank, &said, 19000), 0);
+    }
+    assert_string_equal(missing(0xff),
+                        "rank 3 (node n1, device GPU-3), whose NCCL is behind "
+                        "that of the others; the other 7 wait");
+    assert_string_equal(missing(0xf7),
+                        "ranks 0-2,4-5,7 (nodes n[0-3]); all of them wait, so "
+                        "which one holds up the others cannot be told; the "
+                        "other one waits");
+    probes.reports[5].stage = 4;
+    assert_string_equal(missing(0xff),
+                        "ranks 3,5 (nodes n[1-2]), whose NCCL is behind that "
+                        "of the others; the other 6 wait");
+    /* The step comes first. */
+    probes.reports[7].progress = 0;
+    assert_string_equal(missing(0xff),
+                        "rank 7 (node n3, device GPU-7), which is behind the "
+                        "others; the other 7 wait");
+}
+
 /* What began a moment ago holds up nobody. */
 static void test_moment(void **state)
 {
@@ -269,7 +300,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_ranges),   TEST(test_all_wait), TEST(test_order),
-        TEST(test_progress), TEST(test_moment),   TEST(test_odd),
+        TEST(test_progress), TEST(test_stage),    TEST(test_moment),
+        TEST(test_odd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

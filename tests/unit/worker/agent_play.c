@@ -101,6 +101,9 @@ static void say_frame(struct play *p, const Gpul__Frame *f)
             f->probe_phase->state == GPUL__PROBE_PHASE__STATE__STATE_STOPPED
                 ? ":stopped"
                 : "");
+        if (f->probe_phase->stage != 0) {
+            say(p, "stage %u", f->probe_phase->stage);
+        }
         break;
     case GPUL__FRAME__BODY_STOP:
         say(p, "%s:%u:%u", name, f->stop->signal, f->stop->grace_ms);

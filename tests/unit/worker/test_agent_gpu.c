@@ -128,6 +128,25 @@ static void test_halt(void **state)
     play_close(&p);
 }
 
+/* What is read in NCCL's log goes with what the probe says. */
+static void test_stage(void **state)
+{
+    (void)state;
+    struct agent_event event = {
+        .type = AGENT_EVENT_PROBE_STAGE, .probe = 1, .stage = 4};
+    struct play p;
+    play_open(&p);
+    play_to_probes(&p);
+    assert_string_equal(play_step(&p, &event), "");
+    assert_string_equal(play_phase(&p, 1, GPUL__PROBE_PHASE__PHASE__CUDA),
+                        "send(probe_phase:5:1 stage 4)");
+    assert_string_equal(play_phase(&p, 0, GPUL__PROBE_PHASE__PHASE__CUDA),
+                        "send(probe_phase:4:1)");
+    event.probe = UINT32_MAX;
+    assert_string_equal(play_step(&p, &event), "");
+    play_close(&p);
+}
+
 /* A probe that dies in any phase is told with the phase that it was in, its
  * rank, its device and how it died; the other one stays until it is told to
  * stop. */
@@ -447,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_begin_without_devices),
         cmocka_unit_test(test_pass),
         cmocka_unit_test(test_halt),
+        cmocka_unit_test(test_stage),
         cmocka_unit_test(test_death),
         cmocka_unit_test(test_error),
         cmocka_unit_test(test_no_start),
