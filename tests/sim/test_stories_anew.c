@@ -76,7 +76,8 @@ static void test_anew_on_gpus(void **state)
     struct cluster c;
     story_init_gpus(&c, 2, 1);
     c.nodes[1].restart_ms = 900;
-    c.nodes[0].probes[0] = (struct fake_probe){FAKE_REMOTE, PROBES_INIT, 0};
+    c.nodes[0].probes[0] =
+        (struct fake_probe){.fault = FAKE_REMOTE, .at = PROBES_INIT};
     cluster_crash(&c, 1, 25);
     story_expect_part(
         &c, 20, 980,
