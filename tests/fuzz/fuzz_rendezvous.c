@@ -14,6 +14,7 @@
 #include "coordinator/rendezvous.h"
 #include "coordinator/text.h"
 #include "proto/limits.h"
+#include "tests/fuzz/fuzz_away.h"
 #include "tests/fuzz/fuzz_probes.h"
 #include "tests/lib/fuzz.h"
 #include "tests/lib/memory.h"
@@ -32,6 +33,7 @@ struct world {
     bool has_operator;
     bool is_finished;
     uint32_t generation; /* newest that was sent */
+    uint32_t attach;     /* agents that came back so far */
     uint32_t job_ends;
 };
 
@@ -417,6 +419,24 @@ static void open_conn(struct world *w, uint32_t conn)
     }
 }
 
+/* Another agent of a keeper, which may have died long ago. */
+static void come_back(struct world *w, uint32_t conn, struct input *in)
+{
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    uint8_t choice = take(in);
+    open_conn(w, conn);
+    fuzz_away_hello(&frame, choice == 255 ? 0 : ++w->attach, w->generation,
+                    choice);
+    from_node(w, conn, &frame);
+}
+
+static void say_leave(struct world *w, uint32_t conn, struct input *in)
+{
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    fuzz_away_leave(&frame, take(in));
+    from_node(w, conn, &frame);
+}
+
 static void close_conn(struct world *w, uint32_t conn)
 {
     if (w->is_open[conn]) {
@@ -457,6 +477,8 @@ static void obey(struct world *w, struct input *in)
         ON_GPUS = SAYINGS + 5,
         TAKE = ON_GPUS + FUZZ_PROBES_KINDS,
         FEED,
+        RETURN,
+        LEAVE,
         INSTRUCTIONS,
     };
     uint8_t what = take(in) % INSTRUCTIONS;
@@ -468,6 +490,10 @@ static void obey(struct world *w, struct input *in)
         say_taken(w, conn, in);
     } else if (what == FEED) {
         feed(w, conn, in);
+    } else if (what == RETURN) {
+        come_back(w, conn, in);
+    } else if (what == LEAVE) {
+        say_leave(w, conn, in);
     } else if (what >= ON_GPUS) {
         say_of_gpus(w, conn, in, (uint8_t)(what - ON_GPUS));
     } else if (what == SAYINGS) {

@@ -20,6 +20,8 @@ enum { NODES = 2, ALLOCATIONS_MAX = 1000 };
 struct play {
     struct rendezvous *core;
     bool has_gpus;
+    uint32_t attach; /* number of the agents that join */
+    uint32_t generation;
     int status; /* of the first step that failed */
     bool is_finished;
 };
@@ -43,7 +45,7 @@ static void step(struct play *p, struct rendezvous_event event)
 static void say(struct play *p, uint32_t conn, Gpul__Frame *frame)
 {
     frame->epoch = frame->body_case == GPUL__FRAME__BODY_HELLO ? 0 : 1;
-    frame->generation = frame->epoch;
+    frame->generation = frame->epoch == 0 ? 0 : p->generation;
     step(p, (struct rendezvous_event){
                 .kind = RENDEZVOUS_PEER_MESSAGE, .conn = conn, .frame = frame});
 }
@@ -96,6 +98,8 @@ static void join(struct play *p, uint32_t conn)
     hello.job_id = wire_text("j");
     hello.node_name = name;
     hello.facts = &facts;
+    hello.attach = p->attach;
+    hello.held_generation = p->attach > 0 ? p->generation : 0;
     frame.body_case = GPUL__FRAME__BODY_HELLO;
     frame.hello = &hello;
     step(p, (struct rendezvous_event){.kind = RENDEZVOUS_PEER_OPENED,
@@ -215,15 +219,71 @@ static void leave(struct play *p, uint32_t conn)
                                       .conn = conn});
 }
 
-/* The whole job; returns what the first step that failed gave. */
-static int play(size_t fail_at, bool has_gpus)
+/* The agent dies and its successor comes, while the ranks run. */
+static void come_back(struct play *p, uint32_t conn)
 {
+    leave(p, conn);
+    p->attach++;
+    join(p, conn);
+}
+
+/* The same before the launch: everybody is stopped, and all is begun anew. */
+static void begin_anew(struct play *p, uint32_t conn)
+{
+    if (conn == 0) {
+        return;
+    }
+    leave(p, conn);
+    p->attach++;
+    p->generation--; /* of none */
+    join(p, conn);
+    p->generation++;
+    for (uint32_t i = 0; i < NODES; i++) {
+        Gpul__Idle idle = GPUL__IDLE__INIT;
+        Gpul__Frame frame = GPUL__FRAME__INIT;
+        frame.body_case = GPUL__FRAME__BODY_IDLE;
+        frame.idle = &idle;
+        say(p, i, &frame);
+    }
+    p->generation++;
+}
+
+/* The keeper has died, as the front end and the agent tell. */
+static void lose_keeper(struct play *p, uint32_t conn)
+{
+    char name[] = {'n', (char)('0' + conn), 0};
+    Gpul__NodeGone gone = GPUL__NODE_GONE__INIT;
+    Gpul__Leave left = GPUL__LEAVE__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    char *unclean = wire_text("4711 python");
+    gone.node_name = name;
+    gone.text = wire_text("it was killed");
+    frame.body_case = GPUL__FRAME__BODY_NODE_GONE;
+    frame.node_gone = &gone;
+    operate(p, &frame);
+    left.text = wire_text("its keeper ended");
+    left.unclean = &unclean;
+    left.n_unclean = 1;
+    frame.body_case = GPUL__FRAME__BODY_LEAVE;
+    frame.leave = &left;
+    say(p, conn, &frame);
+}
+
+enum story { ON_HOST, ON_GPUS, WITH_CRASHES, STORIES };
+
+/* The whole job; returns what the first step that failed gave. */
+static int play(size_t fail_at, enum story story)
+{
+    enum { ACTS = 10 };
     typedef void (*act_fn)(struct play *, uint32_t);
-    static const act_fn acts[2][7] = {
-        {join, get_ready, start_listening, pass, end_rank, leave},
-        {join, get_ready, scout, make_communicator, pass, end_rank, leave},
+    static const act_fn acts[STORIES][ACTS] = {
+        [ON_HOST] = {join, get_ready, start_listening, pass, end_rank, leave},
+        [ON_GPUS] = {join, get_ready, scout, make_communicator, pass, end_rank,
+                     leave},
+        [WITH_CRASHES] = {join, get_ready, begin_anew, get_ready,
+                          start_listening, pass, come_back, lose_keeper},
     };
-    struct play p = {.has_gpus = has_gpus};
+    struct play p = {.has_gpus = story == ON_GPUS, .generation = 1};
     struct rendezvous_config config = {
         .epoch = 1, .seed = 7, .version = "0.1.0"};
     memory_watch();
@@ -231,9 +291,9 @@ static int play(size_t fail_at, bool has_gpus)
     int rc = rendezvous_create(&p.core, &config, 0, NULL);
     if (rc == 0) {
         send_job(&p);
-        for (size_t i = 0; i < 7 && acts[has_gpus][i] != NULL; i++) {
-            acts[has_gpus][i](&p, 0);
-            acts[has_gpus][i](&p, 1);
+        for (size_t i = 0; i < ACTS && acts[story][i] != NULL; i++) {
+            acts[story][i](&p, 0);
+            acts[story][i](&p, 1);
         }
         rc = p.status;
         assert_true(p.is_finished == (rc == 0));
@@ -243,13 +303,13 @@ static int play(size_t fail_at, bool has_gpus)
     return rc;
 }
 
-static void fail_each_allocation(bool has_gpus)
+static void fail_each_allocation(enum story story)
 {
     size_t told = 0;
     size_t done_without = 0;
-    assert_int_equal(play(0, has_gpus), 0);
+    assert_int_equal(play(0, story), 0);
     for (size_t n = 1; n < ALLOCATIONS_MAX; n++) {
-        int rc = play(n, has_gpus);
+        int rc = play(n, story);
         assert_true(rc == 0 || rc == GPUL_ENOMEM);
         told += rc != 0;
         done_without += rc == 0;
@@ -264,14 +324,21 @@ static void fail_each_allocation(bool has_gpus)
 static void test_each_allocation(void **state)
 {
     (void)state;
-    fail_each_allocation(false);
+    fail_each_allocation(ON_HOST);
 }
 
 /* The same with the self-test on GPUs. */
 static void test_each_allocation_on_gpus(void **state)
 {
     (void)state;
-    fail_each_allocation(true);
+    fail_each_allocation(ON_GPUS);
+}
+
+/* And where agents die, and at last the keepers. */
+static void test_each_allocation_with_crashes(void **state)
+{
+    (void)state;
+    fail_each_allocation(WITH_CRASHES);
 }
 
 int main(void)
@@ -279,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_allocation),
         cmocka_unit_test(test_each_allocation_on_gpus),
+        cmocka_unit_test(test_each_allocation_with_crashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
