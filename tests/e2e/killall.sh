@@ -47,9 +47,8 @@ pause_ms()
     sleep "$(printf '%d.%03d' "$(($1 / 1000))" "$(($1 % 1000))")"
 }
 
-# worker_of NODE agent|keeper: its pid, if it is there. The keeper is a child
-# of the front end or has been orphaned; the agent has a name of its own. A
-# worker that is not in two parts is both.
+# worker_of NODE agent|keeper: its pid, if it is there. Agent and undertaker
+# name themselves; a worker that is not in several parts is both.
 worker_of()
 {
     local pid comm agent='' keeper=''
@@ -60,7 +59,7 @@ worker_of()
         comm=$(cat "/proc/$pid/comm" 2>/dev/null || true)
         if [ "$comm" = gpulaunch-agent ]; then
             agent=$pid
-        elif [ -z "$keeper" ] || [ "$pid" -lt "$keeper" ]; then
+        elif [[ $comm != gpulaunch-under* ]]; then
             keeper=$pid
         fi
     done

@@ -137,6 +137,7 @@ void watch_see_return(struct cluster *c, struct watch_node *node)
                "a node was welcomed after the gathering");
     WATCH_RULE(c, w->attach > node->attach, "an agent came back from the dead");
     node->is_away = false;
+    w->returns += w->is_launched && !is_over && !w->is_restarting;
     if (w->is_restarting || is_over ||
         (w->is_launched && !lacks_ranks(c, node))) {
         return;
