@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ranks' standard input: what the coordinator sends goes into their pipes
+ * as they take it, and credit goes back. docs/supervision.md, "Standard
+ * input". Edge; what waits is in worker/inputqueue.h.
+ *
+ * A rank that closes its standard input, or ends, swallows the rest. At the
+ * end of the input the pipe is closed.
+ */
+#ifndef WORKER_INPUT_H
+#define WORKER_INPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/error.h"
+#include "proto/message.h"
+
+struct input;
+
+struct input_handlers {
+    /* An InputCredit, unstamped; borrowed for the call. */
+    void (*on_frame)(void *arg, Gpul__Frame *frame);
+};
+
+/* Errors: GPUL_ENOMEM. */
+int input_create(struct input **out, uv_loop_t *loop,
+                 const struct input_handlers *handlers, void *arg,
+                 struct gpul_error *err);
+
+/* Closes the pipes; the loop must run once more. NULL is fine. */
+void input_destroy(struct input *in);
+
+/* Does this rank read what the front end reads? */
+bool input_is_for(const Gpul__Job *job, uint32_t rank);
+
+/* Of the coordinator, for the ranks of this generation; it may come before
+ * they are started. Errors: GPUL_ELIMIT (it ignores its credit), GPUL_ENOMEM.
+ */
+int input_put(struct input *in, uint32_t generation, const Gpul__Input *input,
+              struct gpul_error *err);
+
+/* The ranks of this generation are being started, so many of them. Nothing is
+ * said of input when none of them is to read. Errors: GPUL_ENOMEM. */
+int input_begin(struct input *in, uint32_t generation, const Gpul__Job *job,
+                const Gpul__Assign *assign, struct gpul_error *err);
+
+/* Write to this pipe, whose other end the rank holds; takes ownership of `fd`
+ * in any case. It must not block. Where that cannot be, the rank finds its
+ * input at its end. */
+void input_add(struct input *in, uint32_t local_rank, int fd);
+
+/* All that read have been added. */
+void input_started(struct input *in);
+
+/* This rank has ended. */
+void input_ended(struct input *in, uint32_t local_rank);
+
+/* All have; what they left behind gets nothing. */
+void input_finish(struct input *in);
+
+#endif
