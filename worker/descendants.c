@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/children.h"
+#include "worker/procstat.h"
 
 static bool is_first_of(struct descendants *d, pid_t target)
 {
@@ -36,6 +37,16 @@ static void signal_one(struct descendants *d, pid_t pid)
     }
 }
 
+static bool is_spared(const struct descendants *d, pid_t pid)
+{
+    for (size_t i = 0; i < DESCENDANTS_SPARED_MAX; i++) {
+        if (d->spared[i] == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void descendants_sweep(struct descendants *d)
 {
     if (d->signal == SIGKILL) {
@@ -47,7 +58,9 @@ void descendants_sweep(struct descendants *d)
     pid_t pids[GPUL_CHILDREN_MAX];
     size_t count = gpul_children_find(pids, GPUL_CHILDREN_MAX);
     for (size_t i = 0; i < count; i++) {
-        signal_one(d, pids[i]);
+        if (!is_spared(d, pids[i])) {
+            signal_one(d, pids[i]);
+        }
     }
 }
 
@@ -62,6 +75,42 @@ bool descendants_exist(void)
 {
     siginfo_t info;
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+bool descendants_remain(const struct descendants *d)
+{
+    pid_t pids[DESCENDANTS_SPARED_MAX + 1];
+    size_t count = gpul_children_find(pids, DESCENDANTS_SPARED_MAX + 1);
+    size_t remain = count;
+    for (size_t i = 0; i < count; i++) {
+        remain -= is_spared(d, pids[i]) ? 1 : 0;
+    }
+    return remain > 0;
+}
+
+static bool describe(char text[DESCENDANTS_TEXT_BYTES], pid_t pid)
+{
+    struct procstat stat;
+    if (!procstat_read(&stat, pid) || stat.state == 'Z') {
+        return false;
+    }
+    snprintf(text, DESCENDANTS_TEXT_BYTES, "%d %s (%c%s%s)", pid, stat.name,
+             stat.state, stat.wait_channel[0] != 0 ? ", " : "",
+             stat.wait_channel);
+    return true;
+}
+
+void descendants_describe(const struct descendants *d,
+                          void (*each)(void *arg, const char *text), void *arg)
+{
+    pid_t pids[GPUL_CHILDREN_MAX];
+    size_t count = gpul_children_find(pids, GPUL_CHILDREN_MAX);
+    for (size_t i = 0; i < count; i++) {
+        char text[DESCENDANTS_TEXT_BYTES];
+        if (!is_spared(d, pids[i]) && describe(text, pids[i])) {
+            each(arg, text);
+        }
+    }
 }
 
 static bool append_name(struct gpul_buf *out, pid_t pid)

@@ -14,17 +14,23 @@
 #include "common/buf.h"
 
 /* Groups that are remembered as signalled; past that some hear it twice. */
-enum { DESCENDANTS_GROUPS_MAX = 256 };
+enum { DESCENDANTS_GROUPS_MAX = 256, DESCENDANTS_SPARED_MAX = 2 };
 
 /* Who has been sent the signal of the stop that is under way. */
 struct descendants {
-    int signal; /* 0: no stop is under way */
+    pid_t spared[DESCENDANTS_SPARED_MAX]; /* children of another kind, which
+                                             are none of these; 0: none */
+    int signal;                           /* 0: no stop is under way */
     pid_t groups[DESCENDANTS_GROUPS_MAX];
     size_t group_count;
 };
 
 /* Is there any child, dead ones that wait to be waited for included? */
 bool descendants_exist(void);
+
+/* The same of those that are not spared; a look at all processes of the host
+ * where the kernel keeps no list of children. */
+bool descendants_remain(const struct descendants *d);
 
 /* Start a stop: send `signal` to each child and to the whole process group
  * that it is in (never our own). A stopped one is continued, that it may act
@@ -34,6 +40,13 @@ void descendants_stop(struct descendants *d, int signal);
 /* Orphans may have become children since: send them the signal of the stop
  * under way. Only SIGKILL is sent to anybody twice. */
 void descendants_sweep(struct descendants *d);
+
+enum { DESCENDANTS_TEXT_BYTES = 256 };
+
+/* Call `each` with "pid name (state, wait channel)" of those that remain and
+ * are not dead. */
+void descendants_describe(const struct descendants *d,
+                          void (*each)(void *arg, const char *text), void *arg);
 
 /* Append "pid name" of each child to `out` as NUL-terminated strings, at
  * most `most`; returns their number. For processes that would not die. */

@@ -115,9 +115,11 @@ int keeperwire_receive(int socket, struct keeper_mail *mail)
     };
     mail->fd_count = 0;
     ssize_t n;
+    /* A peer that ended with unread packets is told once, by ECONNRESET,
+     * before what it had sent; that comes with the next call. */
     do {
         n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
+    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0) {
         return plain_errno(errno);
     }

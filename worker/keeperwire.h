@@ -88,7 +88,8 @@ struct keeper_mail {
 };
 
 /* Send without waiting. Returns 0, EAGAIN (the peer does not read) or another
- * errno; EPIPE: the peer is gone. The descriptors stay the caller's. */
+ * errno; EPIPE: the peer is gone, but what it said may still be received. The
+ * descriptors stay the caller's. */
 int keeperwire_send(int socket, const struct keeper_packet *packet,
                     const int *fds, size_t fd_count);
 

@@ -8,6 +8,8 @@
 
 #define NEVER UINT64_MAX
 
+static const char stopped[] = "stopped by a signal while it had no agent";
+
 void keeping_init(struct keeping *k, uint64_t instance)
 {
     k->state = KEEPING_IDLE;
@@ -75,8 +77,8 @@ static void kill_all(struct keeping *k, uint64_t now_ms,
 
 /* The first reason to leave sets the exit code. Without ranks, or when they
  * have been sent SIGKILL already, there is nobody to be gentle with. */
-static void start_leaving(struct keeping *k, int exit_code, uint64_t now_ms,
-                          struct keeping_actions *actions)
+static void start_leaving(struct keeping *k, int exit_code, const char *why,
+                          uint64_t now_ms, struct keeping_actions *actions)
 {
     if (k->state == KEEPING_LEAVING) {
         return;
@@ -84,6 +86,7 @@ static void start_leaving(struct keeping *k, int exit_code, uint64_t now_ms,
     bool is_gentle = has_ranks(k) && k->stop_signal != SIGKILL;
     k->state = KEEPING_LEAVING;
     k->exit_code = exit_code;
+    k->why = why;
     k->fork_at_ms = NEVER;
     k->orphan_at_ms = NEVER;
     k->leave_by_ms = NEVER;
@@ -100,7 +103,9 @@ static void end(struct keeping *k, struct keeping_actions *actions)
     k->stop_at_ms = NEVER;
     k->sweep_at_ms = NEVER;
     k->agent_end_by_ms = NEVER;
-    put(actions, KEEPING_DO_LEAVE)->exit_code = k->exit_code;
+    struct keeping_action *action = put(actions, KEEPING_DO_LEAVE);
+    action->exit_code = k->exit_code;
+    action->text = k->why;
 }
 
 /* No descendant is left. An agent that is still there ends now, and what its
@@ -237,7 +242,7 @@ static void on_abandon(struct keeping *k, struct keeping_actions *actions)
 static void on_leave(struct keeping *k, const struct keeper_packet *p,
                      uint64_t now_ms, struct keeping_actions *actions)
 {
-    start_leaving(k, p->status & 255, now_ms, actions);
+    start_leaving(k, p->status & 255, NULL, now_ms, actions);
     k->agent_end_by_ms = now_ms + KEEPING_AGENT_END_MS;
 }
 
@@ -306,9 +311,11 @@ static void on_agent_lost(struct keeping *k, uint64_t now_ms,
         k->orphan_at_ms = now_ms + k->orphan_ms;
     }
     if (k->left_for != 0) {
-        start_leaving(k, KEEPING_EXIT_SIGNALED + k->left_for, now_ms, actions);
+        start_leaving(k, KEEPING_EXIT_SIGNALED + k->left_for, stopped, now_ms,
+                      actions);
     } else if (k->failures >= KEEPING_FAILURES_MAX) {
-        start_leaving(k, KEEPING_EXIT_FAILED, now_ms, actions);
+        start_leaving(k, KEEPING_EXIT_FAILED,
+                      "its agent failed five times in a row", now_ms, actions);
     } else {
         retry(k, now_ms);
     }
@@ -439,7 +446,8 @@ static void on_signal(struct keeping *k, int32_t signal, uint64_t now_ms,
         return;
     }
     if (k->agent_pid == 0) {
-        start_leaving(k, KEEPING_EXIT_SIGNALED + signal, now_ms, actions);
+        start_leaving(k, KEEPING_EXIT_SIGNALED + signal, stopped, now_ms,
+                      actions);
         return;
     }
     k->owed_signals |= 1ull << (signal - 1);
@@ -459,10 +467,14 @@ static void on_tick(struct keeping *k, uint64_t now_ms,
         k->fork_at_ms = NEVER;
         put(actions, KEEPING_DO_FORK_AGENT);
     } else if (now_ms >= k->orphan_at_ms) {
-        start_leaving(k, KEEPING_EXIT_LOST, now_ms, actions);
+        start_leaving(k, KEEPING_EXIT_LOST,
+                      "no agent of it could reach the coordinator in time",
+                      now_ms, actions);
     } else if (now_ms >= k->leave_by_ms) {
         put(actions, KEEPING_DO_KILL_AGENT);
-        start_leaving(k, KEEPING_EXIT_SIGNALED + k->left_for, now_ms, actions);
+        start_leaving(k, KEEPING_EXIT_SIGNALED + k->left_for,
+                      "its agent did not leave in time when told to", now_ms,
+                      actions);
     } else if (now_ms >= k->agent_end_by_ms) {
         k->agent_end_by_ms = NEVER;
         if (k->is_done) { /* all that is still waited for */

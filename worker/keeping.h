@@ -132,6 +132,7 @@ struct keeping_action {
     int32_t signal;
     uint32_t slot;
     int exit_code;
+    const char *text; /* LEAVE: why, of the node; NULL: the agent said so */
 };
 
 enum { KEEPING_ACTIONS_MAX = 8 };
@@ -188,6 +189,7 @@ struct keeping {
 
     bool is_done; /* LEAVING: no descendant was left, only the agent */
     int exit_code;
+    const char *why;
     int32_t left_for; /* the signal for which the agent was told to leave */
 
     uint64_t fork_at_ms; /* UINT64_MAX: not now; as all below */

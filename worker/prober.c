@@ -52,7 +52,7 @@ static bool has_process(const struct prober *p)
  * was started by its libraries. */
 static void kill_leftovers(void)
 {
-    struct descendants leftovers;
+    struct descendants leftovers = {0};
     descendants_stop(&leftovers, SIGKILL);
 }
 

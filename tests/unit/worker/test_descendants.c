@@ -83,11 +83,41 @@ static void test_list(void **state)
     expect_signal(child, SIGKILL);
 }
 
+static void note_text(void *arg, const char *text)
+{
+    snprintf(arg, DESCENDANTS_TEXT_BYTES, "%s", text);
+}
+
+/* Who is spared is not signalled, not counted and not listed. */
+static void test_spared(void **state)
+{
+    (void)state;
+    pid_t spared = start_child(0);
+    struct descendants d = {.spared = {spared}};
+    char text[DESCENDANTS_TEXT_BYTES] = "none";
+    char expected[64];
+    assert_false(descendants_remain(&d));
+    descendants_describe(&d, note_text, text);
+    assert_string_equal(text, "none");
+    pid_t child = start_child(0);
+    assert_true(descendants_remain(&d));
+    descendants_describe(&d, note_text, text);
+    snprintf(expected, sizeof(expected), "%d test_descendant (", child);
+    assert_memory_equal(text, expected, strlen(expected));
+    descendants_stop(&d, SIGKILL);
+    expect_signal(child, SIGKILL);
+    assert_false(descendants_remain(&d));
+    assert_int_equal(kill(spared, 0), 0);
+    kill(spared, SIGTERM);
+    expect_signal(spared, SIGTERM);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_list),
+        cmocka_unit_test(test_spared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,12 +226,31 @@ static void test_ends(void **state)
     close(p.b);
 }
 
+/* A peer that ends without having read what it was sent is heard all the
+ * same. */
+static void test_last_words(void **state)
+{
+    (void)state;
+    struct pair p = open_pair();
+    struct keeper_packet sent = packet();
+    struct keeper_mail mail;
+    assert_int_equal(keeperwire_send(p.b, &sent, NULL, 0), 0);
+    assert_int_equal(keeperwire_send(p.a, &sent, NULL, 0), 0);
+    assert_int_equal(keeperwire_send(p.a, &sent, NULL, 0), 0);
+    close(p.a);
+    assert_int_equal(keeperwire_send(p.b, &sent, NULL, 0), EPIPE);
+    assert_int_equal(keeperwire_receive(p.b, &mail), 0);
+    assert_int_equal(keeperwire_receive(p.b, &mail), 0);
+    assert_int_equal(keeperwire_receive(p.b, &mail), EPIPE);
+    close(p.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round), cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_bad),   cmocka_unit_test(test_full_table),
-        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_ends),  cmocka_unit_test(test_last_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

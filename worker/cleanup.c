@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "worker/procstat.h"
+
+enum { PAUSE_MS = 10, CHUNK_BYTES = 16384, VALUE_BYTES = 128 };
+
+static const char variable[] = "GPULAUNCH_MARKER=";
+
+/* Environments are read in pieces, however large they are. */
+struct scanner {
+    size_t matched; /* of the name; SIZE_MAX: this string is another */
+    size_t used;
+    char value[VALUE_BYTES];
+};
+
+/* true: `value` is whole. */
+static bool scan(struct scanner *s, char byte)
+{
+    enum { NAME_BYTES = sizeof(variable) - 1 };
+    if (s->matched == NAME_BYTES) {
+        if (s->used < sizeof(s->value)) {
+            s->value[s->used++] = byte;
+        }
+        return byte == 0;
+    }
+    if (byte == 0) {
+        s->matched = 0;
+    } else if (s->matched != SIZE_MAX) {
+        s->matched = byte == variable[s->matched] ? s->matched + 1 : SIZE_MAX;
+    }
+    return false;
+}
+
+/* The first marker counts, as for getenv(). */
+static bool read_marker(struct scanner *s, pid_t pid)
+{
+    char path[64];
+    char chunk[CHUNK_BYTES];
+    bool is_found = false;
+    ssize_t n;
+    memset(s, 0, sizeof(*s));
+    snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    while (!is_found && (n = read(fd, chunk, sizeof(chunk))) > 0) {
+        for (ssize_t i = 0; i < n && !is_found; i++) {
+            is_found = scan(s, chunk[i]);
+        }
+    }
+    close(fd);
+    return is_found && s->value[s->used - 1] == 0;
+}
+
+/* "<job>/<generation>/<rank>" */
+static bool is_ours(const struct cleanup *c, const char *marker)
+{
+    char expected[VALUE_BYTES];
+    int n = snprintf(expected, sizeof(expected), "%s/%u/", c->job_id,
+                     c->generation);
+    if (strncmp(marker, expected, (size_t)n) != 0) {
+        return false;
+    }
+    char *end;
+    const char *digits = marker + n;
+    errno = 0;
+    unsigned long rank = strtoul(digits, &end, 10);
+    return digits[0] >= '0' && digits[0] <= '9' && *end == 0 && errno == 0 &&
+           rank >= c->first_rank && rank - c->first_rank < c->rank_count;
+}
+
+static bool is_same_user(pid_t pid)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof(path), "/proc/%d", pid);
+    return stat(path, &st) == 0 && st.st_uid == geteuid();
+}
+
+uint64_t cleanup_start_ticks(pid_t pid)
+{
+    struct procstat stat;
+    return procstat_read(&stat, pid) ? stat.start_ticks : 0;
+}
+
+static bool belongs(const struct cleanup *c, pid_t pid)
+{
+    struct scanner s;
+    return is_same_user(pid) && read_marker(&s, pid) && is_ours(c, s.value) &&
+           cleanup_start_ticks(pid) >= c->since_ticks;
+}
+
+static int send_signal(int pidfd, int signal)
+{
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+}
+
+/* As long as the process behind the pidfd has not been waited for, its pid is
+ * its own: so what was read was read of this process if the pidfd still takes
+ * a signal afterwards. Linux before 5.3 has no pidfds; there the gap between
+ * look and signal is that of every kill(1). */
+static bool look_at(const struct cleanup *c, pid_t pid, int signal)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    bool has_pidfd = pidfd >= 0;
+    if (!has_pidfd && errno != ENOSYS) {
+        return false;
+    }
+    bool is_found = belongs(c, pid);
+    if (has_pidfd) {
+        is_found = is_found && send_signal(pidfd, signal) == 0;
+        close(pidfd);
+    } else if (is_found) {
+        is_found = kill(pid, signal) == 0;
+    }
+    return is_found;
+}
+
+size_t cleanup_look(const struct cleanup *c, int signal)
+{
+    _Alignas(struct dirent64) char entries[32768];
+    size_t count = 0;
+    int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return SIZE_MAX;
+    }
+    ssize_t n;
+    while ((n = getdents64(fd, entries, sizeof(entries))) > 0) {
+        for (ssize_t at = 0; at < n;) {
+            const struct dirent64 *e = (const void *)(entries + at);
+            pid_t pid = (pid_t)atoi(e->d_name);
+            count += pid > 0 && pid != getpid() && look_at(c, pid, signal);
+            at += e->d_reclen;
+        }
+    }
+    close(fd);
+    return count;
+}
+
+size_t cleanup_run(const struct cleanup *c, uint64_t bound_ms)
+{
+    uint64_t end_ms = gpul_clock_ms() + bound_ms;
+    size_t empty = 0;
+    for (;;) {
+        size_t count = cleanup_look(c, SIGKILL);
+        empty = count == 0 ? empty + 1 : 0;
+        if (empty == 2 || gpul_clock_ms() >= end_ms) {
+            return count;
+        }
+        poll(NULL, 0, PAUSE_MS);
+    }
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/procstat.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Fields of stat(5) that follow the name: the state is the 3rd. */
+enum { FIELD_STATE = 3, FIELD_START = 22 };
+
+ssize_t procstat_file(pid_t pid, const char *file, char *text, size_t bytes)
+{
+    char path[64];
+    text[0] = 0;
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t n = read(fd, text, bytes - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n;
+}
+
+/* "pid (name) state ...": the name may hold anything, ")" too. */
+static bool parse(struct procstat *out, const char *text)
+{
+    const char *open = strchr(text, '(');
+    const char *close = strrchr(text, ')');
+    if (open == NULL || close == NULL || close < open || close[1] != ' ') {
+        return false;
+    }
+    snprintf(out->name, sizeof(out->name), "%.*s", (int)(close - open - 1),
+             open + 1);
+    const char *at = close + 2;
+    out->state = *at;
+    for (int field = FIELD_STATE; field < FIELD_START; field++) {
+        at = strchr(at, ' ');
+        if (at == NULL) {
+            return false;
+        }
+        at++;
+    }
+    out->start_ticks = strtoull(at, NULL, 10);
+    return true;
+}
+
+bool procstat_read(struct procstat *out, pid_t pid)
+{
+    char text[1024];
+    memset(out, 0, sizeof(*out));
+    if (procstat_file(pid, "stat", text, sizeof(text)) <= 0 ||
+        !parse(out, text)) {
+        return false;
+    }
+    procstat_file(pid, "wchan", out->wait_channel, sizeof(out->wait_channel));
+    if (strcmp(out->wait_channel, "0") == 0) {
+        out->wait_channel[0] = 0;
+    }
+    return true;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What /proc tells of one process, without allocating. Edge.
+ */
+#ifndef WORKER_PROCSTAT_H
+#define WORKER_PROCSTAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { PROCSTAT_NAME_BYTES = 64, PROCSTAT_WAIT_BYTES = 64 };
+
+/* proc(5), /proc/PID/stat and wchan. */
+struct procstat {
+    char name[PROCSTAT_NAME_BYTES];
+    char state;                             /* R, S, D, Z, T, ... */
+    uint64_t start_ticks;                   /* since boot, in clock ticks */
+    char wait_channel[PROCSTAT_WAIT_BYTES]; /* "" unknown, or not waiting */
+};
+
+/* false: there is no such process, or it cannot be seen. */
+bool procstat_read(struct procstat *out, pid_t pid);
+
+/* A file of /proc/PID as NUL-terminated text; bytes read, or -1. */
+ssize_t procstat_file(pid_t pid, const char *file, char *text, size_t bytes);
+
+#endif
