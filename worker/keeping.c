@@ -6,9 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
-#define NEVER UINT64_MAX
-
-static const char stopped[] = "stopped by a signal while it had no agent";
+#include "worker/keeping_internal.h"
 
 void keeping_init(struct keeping *k, uint64_t instance)
 {
@@ -22,15 +20,6 @@ void keeping_init(struct keeping *k, uint64_t instance)
     k->agent_end_by_ms = NEVER;
 }
 
-static struct keeping_action *put(struct keeping_actions *actions,
-                                  enum keeping_action_type type)
-{
-    assert(actions->count < KEEPING_ACTIONS_MAX);
-    struct keeping_action *action = &actions->items[actions->count++];
-    *action = (struct keeping_action){.type = type};
-    return action;
-}
-
 int64_t keeping_find_slot(const struct keeping *k, int32_t pid)
 {
     for (uint32_t i = 0; i < k->rank_count; i++) {
@@ -39,102 +28,6 @@ int64_t keeping_find_slot(const struct keeping *k, int32_t pid)
         }
     }
     return -1;
-}
-
-static bool has_ranks(const struct keeping *k)
-{
-    return k->generation != 0 && !k->is_gone;
-}
-
-/* ---- stopping ------------------------------------------------------------ */
-
-static void signal_all(struct keeping *k, int32_t signal, uint64_t now_ms,
-                       struct keeping_actions *actions)
-{
-    k->stop_signal = signal;
-    k->sweep_at_ms = signal == SIGKILL ? now_ms + KEEPING_SWEEP_MS : NEVER;
-    put(actions, KEEPING_DO_STOP)->signal = signal;
-}
-
-static void finish_ranks(struct keeping *k, struct keeping_actions *actions)
-{
-    k->is_gone = true;
-    k->owes_gone = k->telling != KEEPING_TELLS_NOBODY;
-    k->stop_signal = 0;
-    k->sweep_at_ms = NEVER;
-    k->orphan_at_ms = NEVER;
-    put(actions, KEEPING_DO_FINISH);
-}
-
-static void kill_all(struct keeping *k, uint64_t now_ms,
-                     struct keeping_actions *actions)
-{
-    k->stop_at_ms = now_ms + KEEPING_KILL_MS;
-    signal_all(k, SIGKILL, now_ms, actions);
-}
-
-/* ---- leaving ------------------------------------------------------------- */
-
-/* The first reason to leave sets the exit code. Without ranks, or when they
- * have been sent SIGKILL already, there is nobody to be gentle with. */
-static void start_leaving(struct keeping *k, int exit_code, const char *why,
-                          uint64_t now_ms, struct keeping_actions *actions)
-{
-    if (k->state == KEEPING_LEAVING) {
-        return;
-    }
-    bool is_gentle = has_ranks(k) && k->stop_signal != SIGKILL;
-    k->state = KEEPING_LEAVING;
-    k->exit_code = exit_code;
-    k->why = why;
-    k->fork_at_ms = NEVER;
-    k->orphan_at_ms = NEVER;
-    k->leave_by_ms = NEVER;
-    if (is_gentle) {
-        k->stop_at_ms = now_ms + k->grace_ms;
-        signal_all(k, SIGTERM, now_ms, actions);
-    } else {
-        kill_all(k, now_ms, actions);
-    }
-}
-
-static void end(struct keeping *k, struct keeping_actions *actions)
-{
-    k->stop_at_ms = NEVER;
-    k->sweep_at_ms = NEVER;
-    k->agent_end_by_ms = NEVER;
-    struct keeping_action *action = put(actions, KEEPING_DO_LEAVE);
-    action->exit_code = k->exit_code;
-    action->text = k->why;
-}
-
-/* No descendant is left. An agent that is still there ends now, and what its
- * probes leave is looked for once more. */
-static void on_none_left_leaving(struct keeping *k, uint64_t now_ms,
-                                 struct keeping_actions *actions)
-{
-    if (!k->is_gone) {
-        finish_ranks(k, actions);
-    }
-    if (k->agent_pid == 0) {
-        end(k, actions);
-        return;
-    }
-    k->is_done = true;
-    k->stop_at_ms = NEVER;
-    k->sweep_at_ms = NEVER;
-    if (k->agent_end_by_ms == NEVER) {
-        k->agent_end_by_ms = now_ms + KEEPING_LINGER_MS;
-    }
-}
-
-/* What would not end is left, an agent with it: nothing is waited for. */
-static void give_up_waiting(struct keeping *k, struct keeping_actions *actions)
-{
-    if (k->agent_pid != 0) {
-        put(actions, KEEPING_DO_KILL_AGENT);
-    }
-    end(k, actions);
 }
 
 /* ---- packets of the agent ------------------------------------------------ */
@@ -164,7 +57,7 @@ static void on_begin(struct keeping *k, const struct keeper_packet *p,
     k->told_unclean = 0;
     k->is_gone = false;
     k->owes_gone = false;
-    put(actions, KEEPING_DO_BEGIN);
+    keeping_put(actions, KEEPING_DO_BEGIN);
 }
 
 static void owe(struct keeping *k, bool *flag)
@@ -192,7 +85,7 @@ static void refuse_start(struct keeping *k, struct keeping_slot *s,
 static void on_start(struct keeping *k, const struct keeper_packet *p,
                      struct keeping_actions *actions)
 {
-    bool has_slots = has_ranks(k) && k->state != KEEPING_IDLE;
+    bool has_slots = keeping_has_ranks(k) && k->state != KEEPING_IDLE;
     if (!has_slots || p->slot >= k->rank_count ||
         k->slots[p->slot].state != KEEPING_EMPTY) {
         return;
@@ -202,7 +95,7 @@ static void on_start(struct keeping *k, const struct keeper_packet *p,
                      "the ranks are being stopped");
         return;
     }
-    put(actions, KEEPING_DO_START)->slot = p->slot;
+    keeping_put(actions, KEEPING_DO_START)->slot = p->slot;
 }
 
 static void on_stop(struct keeping *k, const struct keeper_packet *p,
@@ -213,7 +106,7 @@ static void on_stop(struct keeping *k, const struct keeper_packet *p,
         return;
     }
     k->state = KEEPING_STOPPING;
-    signal_all(k, p->signal, now_ms, actions);
+    keeping_signal_all(k, p->signal, now_ms, actions);
 }
 
 static void on_pass(const struct keeping *k, const struct keeper_packet *p,
@@ -221,7 +114,7 @@ static void on_pass(const struct keeping *k, const struct keeper_packet *p,
 {
     bool is_slot = p->slot == KEEPER_ALL_SLOTS || p->slot < k->rank_count;
     if (p->signal > 0 && p->signal <= (int32_t)GPUL_SIGNAL_MAX && is_slot) {
-        struct keeping_action *action = put(actions, KEEPING_DO_PASS);
+        struct keeping_action *action = keeping_put(actions, KEEPING_DO_PASS);
         action->signal = p->signal;
         action->slot = p->slot;
     }
@@ -235,23 +128,15 @@ static void on_abandon(struct keeping *k, struct keeping_actions *actions)
     k->unclean_count = 0;
     k->told_unclean = 0;
     k->state = KEEPING_IDLE;
-    put(actions, KEEPING_DO_LIST);
-    finish_ranks(k, actions);
+    keeping_put(actions, KEEPING_DO_LIST);
+    keeping_finish_ranks(k, actions);
 }
 
 static void on_leave(struct keeping *k, const struct keeper_packet *p,
                      uint64_t now_ms, struct keeping_actions *actions)
 {
-    start_leaving(k, p->status & 255, NULL, now_ms, actions);
+    keeping_start_leaving(k, p->status & 255, NULL, now_ms, actions);
     k->agent_end_by_ms = now_ms + KEEPING_AGENT_END_MS;
-}
-
-static void attach(struct keeping *k)
-{
-    k->is_attached = true;
-    k->failures = 0;
-    k->retries = 0;
-    k->orphan_at_ms = NEVER;
 }
 
 static void on_packet(struct keeping *k, const struct keeping_event *event,
@@ -260,15 +145,15 @@ static void on_packet(struct keeping *k, const struct keeping_event *event,
     const struct keeper_packet *p = event->packet;
     switch (p->type) {
     case KEEPER_BEGIN:
-        attach(k);
+        keeping_attach(k);
         on_begin(k, p, actions);
         break;
     case KEEPER_START:
-        attach(k);
+        keeping_attach(k);
         on_start(k, p, actions);
         break;
     case KEEPER_ATTACHED:
-        attach(k);
+        keeping_attach(k);
         break;
     case KEEPER_STOP:
         on_stop(k, p, event->now_ms, actions);
@@ -285,73 +170,6 @@ static void on_packet(struct keeping *k, const struct keeping_event *event,
     default: /* one of ours: nonsense from an agent */
         break;
     }
-}
-
-/* ---- the agent as a process ---------------------------------------------- */
-
-static void retry(struct keeping *k, uint64_t now_ms)
-{
-    uint64_t delay_ms = (uint64_t)k->retries * KEEPING_RETRY_STEP_MS;
-    k->fork_at_ms =
-        now_ms +
-        (delay_ms < KEEPING_RETRY_MAX_MS ? delay_ms : KEEPING_RETRY_MAX_MS);
-    k->retries++;
-}
-
-/* Whoever had attached leaves an orphan time-out behind, for the first agent
- * after it that attaches. */
-static void on_agent_lost(struct keeping *k, uint64_t now_ms,
-                          struct keeping_actions *actions)
-{
-    bool is_failure =
-        !k->is_attached && now_ms - k->agent_since_ms < KEEPING_SHORT_LIFE_MS;
-    k->failures = is_failure ? k->failures + 1 : 0;
-    k->is_attached = false;
-    if (has_ranks(k) && k->orphan_at_ms == NEVER) {
-        k->orphan_at_ms = now_ms + k->orphan_ms;
-    }
-    if (k->left_for != 0) {
-        start_leaving(k, KEEPING_EXIT_SIGNALED + k->left_for, stopped, now_ms,
-                      actions);
-    } else if (k->failures >= KEEPING_FAILURES_MAX) {
-        start_leaving(k, KEEPING_EXIT_FAILED,
-                      "its agent failed five times in a row", now_ms, actions);
-    } else {
-        retry(k, now_ms);
-    }
-}
-
-static void forget_agent(struct keeping *k)
-{
-    k->agent_pid = 0;
-    k->telling = KEEPING_TELLS_NOBODY;
-    k->owed_signals = 0;
-    k->agent_end_by_ms = NEVER;
-}
-
-static void on_agent_ended(struct keeping *k, uint64_t now_ms,
-                           struct keeping_actions *actions)
-{
-    forget_agent(k);
-    if (k->state != KEEPING_LEAVING) {
-        on_agent_lost(k, now_ms, actions);
-    } else if (k->is_done) {
-        kill_all(k, now_ms, actions);
-    }
-}
-
-static void on_agent_started(struct keeping *k,
-                             const struct keeping_event *event,
-                             struct keeping_actions *actions)
-{
-    k->agent_since_ms = event->now_ms;
-    if (event->pid == 0) {
-        on_agent_lost(k, event->now_ms, actions);
-        return;
-    }
-    k->agent_pid = event->pid;
-    k->telling = KEEPING_TELLS_STATE;
-    k->agent++;
 }
 
 /* ---- ranks --------------------------------------------------------------- */
@@ -403,7 +221,7 @@ static void on_none_left(struct keeping *k, uint64_t now_ms,
         return; /* a look that came too late */
     }
     if (k->state == KEEPING_LEAVING) {
-        on_none_left_leaving(k, now_ms, actions);
+        keeping_none_left_leaving(k, now_ms, actions);
         return;
     }
     k->state = KEEPING_IDLE;
@@ -411,7 +229,7 @@ static void on_none_left(struct keeping *k, uint64_t now_ms,
         k->unclean_count = 0; /* of an ABANDON before */
         k->told_unclean = 0;
     }
-    finish_ranks(k, actions);
+    keeping_finish_ranks(k, actions);
 }
 
 bool keeping_wants_look(const struct keeping *k)
@@ -441,20 +259,20 @@ static void on_signal(struct keeping *k, int32_t signal, uint64_t now_ms,
 {
     if (k->state == KEEPING_LEAVING) {
         if (k->stop_signal != SIGKILL && k->stop_at_ms != NEVER) {
-            kill_all(k, now_ms, actions);
+            keeping_kill_all(k, now_ms, actions);
         }
         return;
     }
     if (k->agent_pid == 0) {
-        start_leaving(k, KEEPING_EXIT_SIGNALED + signal, stopped, now_ms,
-                      actions);
+        keeping_start_leaving(k, KEEPING_EXIT_SIGNALED + signal,
+                              KEEPING_STOPPED_TEXT, now_ms, actions);
         return;
     }
     k->owed_signals |= 1ull << (signal - 1);
     if (k->left_for == 0) {
         k->left_for = signal;
-        k->leave_by_ms =
-            now_ms + KEEPING_ORDERLY_MS + (has_ranks(k) ? k->grace_ms : 0u);
+        k->leave_by_ms = now_ms + KEEPING_ORDERLY_MS +
+                         (keeping_has_ranks(k) ? k->grace_ms : 0u);
     }
 }
 
@@ -465,31 +283,32 @@ static void on_tick(struct keeping *k, uint64_t now_ms,
 {
     if (now_ms >= k->fork_at_ms) {
         k->fork_at_ms = NEVER;
-        put(actions, KEEPING_DO_FORK_AGENT);
+        keeping_put(actions, KEEPING_DO_FORK_AGENT);
     } else if (now_ms >= k->orphan_at_ms) {
-        start_leaving(k, KEEPING_EXIT_LOST,
-                      "no agent of it could reach the coordinator in time",
-                      now_ms, actions);
+        keeping_start_leaving(
+            k, KEEPING_EXIT_LOST,
+            "no agent of it could reach the coordinator in time", now_ms,
+            actions);
     } else if (now_ms >= k->leave_by_ms) {
-        put(actions, KEEPING_DO_KILL_AGENT);
-        start_leaving(k, KEEPING_EXIT_SIGNALED + k->left_for,
-                      "its agent did not leave in time when told to", now_ms,
-                      actions);
+        keeping_put(actions, KEEPING_DO_KILL_AGENT);
+        keeping_start_leaving(k, KEEPING_EXIT_SIGNALED + k->left_for,
+                              "its agent did not leave in time when told to",
+                              now_ms, actions);
     } else if (now_ms >= k->agent_end_by_ms) {
         k->agent_end_by_ms = NEVER;
         if (k->is_done) { /* all that is still waited for */
             k->stop_signal = SIGKILL;
             k->stop_at_ms = now_ms + KEEPING_KILL_MS;
         }
-        put(actions, KEEPING_DO_KILL_AGENT);
+        keeping_put(actions, KEEPING_DO_KILL_AGENT);
     } else if (now_ms >= k->stop_at_ms) {
         if (k->stop_signal == SIGKILL) {
-            give_up_waiting(k, actions);
+            keeping_give_up_waiting(k, actions);
         } else {
-            kill_all(k, now_ms, actions);
+            keeping_kill_all(k, now_ms, actions);
         }
     } else if (now_ms >= k->sweep_at_ms) {
-        signal_all(k, SIGKILL, now_ms, actions);
+        keeping_signal_all(k, SIGKILL, now_ms, actions);
     }
 }
 
@@ -514,10 +333,10 @@ void keeping_step(struct keeping *k, const struct keeping_event *event,
         on_tick(k, event->now_ms, actions);
         break;
     case KEEPING_AGENT_STARTED:
-        on_agent_started(k, event, actions);
+        keeping_agent_started(k, event, actions);
         break;
     case KEEPING_AGENT_ENDED:
-        on_agent_ended(k, event->now_ms, actions);
+        keeping_agent_ended(k, event->now_ms, actions);
         break;
     case KEEPING_PACKET:
         on_packet(k, event, actions);
@@ -535,9 +354,9 @@ void keeping_step(struct keeping *k, const struct keeping_event *event,
         on_signal(k, event->signal, event->now_ms, actions);
         break;
     case KEEPING_UNDERTAKER_ENDED:
-        if (has_ranks(k) && k->undertakers < KEEPING_UNDERTAKERS_MAX) {
+        if (keeping_has_ranks(k) && k->undertakers < KEEPING_UNDERTAKERS_MAX) {
             k->undertakers++;
-            put(actions, KEEPING_DO_FORK_UNDERTAKER);
+            keeping_put(actions, KEEPING_DO_FORK_UNDERTAKER);
         }
         break;
     }
