@@ -151,3 +151,13 @@ uint64_t gpul_rankset_size(const struct gpul_rankset *s)
     }
     return size;
 }
+
+uint64_t gpul_rankset_size_below(const struct gpul_rankset *s, uint32_t bound)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < s->count && s->ranges[i].first < bound; i++) {
+        uint32_t last = s->ranges[i].last;
+        size += (last < bound ? last : bound - 1) - s->ranges[i].first + 1;
+    }
+    return size;
+}

@@ -42,4 +42,7 @@ bool gpul_rankset_has(const struct gpul_rankset *s, uint32_t rank);
 /* Ranks in the set. */
 uint64_t gpul_rankset_size(const struct gpul_rankset *s);
 
+/* Those of them that are below `bound`. */
+uint64_t gpul_rankset_size_below(const struct gpul_rankset *s, uint32_t bound);
+
 #endif

@@ -95,6 +95,11 @@ static void test_against_bits(void **state)
             size += is_in[rank];
         }
         assert_int_equal(gpul_rankset_size(&s), size);
+        size_t below = 0;
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            assert_int_equal(gpul_rankset_size_below(&s, rank), below);
+            below += is_in[rank];
+        }
         for (size_t i = 1; i < s.count; i++) {
             assert_true(s.ranges[i].first > s.ranges[i - 1].last + 1);
         }
@@ -110,6 +115,7 @@ static void test_everything(void **state)
     gpul_rankset_init(&s);
     assert_int_equal(gpul_rankset_parse(&s, "0-4294967295", NULL), 0);
     assert_true(gpul_rankset_size(&s) == 1ull << 32);
+    assert_true(gpul_rankset_size_below(&s, UINT32_MAX) == UINT32_MAX);
     assert_true(gpul_rankset_has(&s, UINT32_MAX));
     gpul_rankset_release(&s);
 }
