@@ -47,6 +47,33 @@ static int apply_label(struct plan *plan, struct gpul_error *err)
     return 0;
 }
 
+/* A fold without labels would hide who spoke. */
+static int check_fold(const struct plan *plan, struct gpul_error *err)
+{
+    if (plan->fold == PLAN_CHOICE_YES && plan->label == PLAN_CHOICE_NO) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s always and %s contradict each other: folded lines "
+                         "list their ranks; give one of them",
+                         setting(plan, OPTION_FOLD)->spelling,
+                         setting(plan, OPTION_NO_LABEL)->spelling);
+    }
+    return 0;
+}
+
+static int check_shown_ranks(const struct plan *plan, struct gpul_error *err)
+{
+    uint32_t world = plan_world_size(plan);
+    if (!plan->has_shown_ranks || world == 0 ||
+        gpul_rankset_size_below(&plan->shown_ranks, world) ==
+            gpul_rankset_size(&plan->shown_ranks)) {
+        return 0;
+    }
+    const struct plan_setting *ranks = setting(plan, OPTION_RANKS);
+    return gpul_fail(err, GPUL_EINVAL,
+                     "%s %.80s: the job has %" PRIu32 " ranks, 0 to %" PRIu32,
+                     ranks->spelling, ranks->value, world, world - 1);
+}
+
 static int apply_loudness(struct plan *plan, struct gpul_error *err)
 {
     bool is_quiet = false;
@@ -234,6 +261,12 @@ int cli_rules_apply(struct plan *plan, struct gpul_error *err)
     }
     if (rc == 0) {
         rc = check_size(plan, err);
+    }
+    if (rc == 0) {
+        rc = check_fold(plan, err);
+    }
+    if (rc == 0) {
+        rc = check_shown_ranks(plan, err);
     }
     if (rc == 0) {
         rc = check_times(plan, err);

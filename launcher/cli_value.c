@@ -18,6 +18,7 @@ static const struct words lists[OPTION_COUNT] = {
     [OPTION_SELF_TEST] = {"quick, full or off", {"off", "quick", "full"}},
     [OPTION_BACKEND] = {"auto, nccl or host", {"auto", "host", "nccl"}},
     [OPTION_COLOR] = {"auto, always or never", {"auto", "always", "never"}},
+    [OPTION_FOLD] = {"auto, always or never", {"auto", "always", "never"}},
     [OPTION_TF_CONFIG] = {"auto, always, never or file",
                           {"auto", "always", "never", "file"}},
     [OPTION_TF_EVALUATOR] = {"absent or own", {"absent", "own"}},
@@ -64,6 +65,9 @@ static int set_word(struct plan *plan, enum option option, const char *value,
         break;
     case OPTION_COLOR:
         plan->color = (enum plan_choice)word;
+        break;
+    case OPTION_FOLD:
+        plan->fold = (enum plan_choice)word;
         break;
     case OPTION_TF_CONFIG:
         plan->tf_config = word;
@@ -231,11 +235,43 @@ static int set_rank(struct plan *plan, const char *value, const char *spelling,
     return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
 }
 
+/* torchrun's --tee 1, 2 and 3 are streams, its --tee 0:3 is a stream of a
+ * rank: showing one rank in their place would hide all others. */
+static int refuse_torchrun_tee(const char *value, const char *spelling,
+                               struct gpul_error *err)
+{
+    bool is_tee = strcmp(spelling, "--tee") == 0;
+    bool is_stream = value[0] >= '1' && value[0] <= '3' && value[1] == '\0';
+    if (is_tee && (is_stream || strchr(value, ':') != NULL)) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s %s: leave out torchrun's choice of streams: both "
+                         "are shown and kept in files, see --log-dir; to show "
+                         "some ranks only use --ranks LIST",
+                         spelling, value);
+    }
+    return 0;
+}
+
+static int set_shown_ranks(struct plan *plan, const char *value,
+                           const char *spelling, struct gpul_error *err)
+{
+    int rc = refuse_torchrun_tee(value, spelling, err);
+    if (rc != 0) {
+        return rc;
+    }
+    plan->has_shown_ranks = true;
+    rc = gpul_rankset_parse(&plan->shown_ranks, value, err);
+    return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
+}
+
 static void set_switch(struct plan *plan, enum option option)
 {
     switch (option) {
     case OPTION_LOCAL:
         plan->is_local = true;
+        break;
+    case OPTION_TIMESTAMPS:
+        plan->has_timestamps = true;
         break;
     case OPTION_JSON:
         plan->is_json = true;
@@ -294,6 +330,8 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return set_duration(&plan->orphan_timeout_ms, value, spelling, err);
     case OPTION_ENV:
         return add_variable(plan, value, spelling, caller, caller_arg, err);
+    case OPTION_RANKS:
+        return set_shown_ranks(plan, value, spelling, err);
     case OPTION_LOG_DIR:
         return set_text(&plan->log_dir, value, "a directory", spelling, err);
     case OPTION_RESULT:

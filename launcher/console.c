@@ -1,99 +1,34 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where both streams are the same terminal or pipe there is one way for both,
+ * so that their order is kept.
+ */
 #include "launcher/console.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
-#include "common/buf.h"
-#include "launcher/lines.h"
-#include "launcher/outlet.h"
-#include "proto/limits.h"
+#include "launcher/console_internal.h"
 
-enum {
-    /* All windows together, and what labels add to them. */
-    QUEUE_BYTES_MAX = 512 << 20,
-    SCRATCH_BYTES_MAX = 2 << 20,
-    LABEL_BYTES = 16,
-    WIDTH_DEFAULT = 80,
-    STREAM_COUNT = 2,
-};
+/* The room of ROOM_BYTES, one item's lines, and our own text and data. */
+enum { QUEUE_BYTES_MAX = 512 << 20 };
 
-/* Output of a node that has left once `position` bytes of the outlet have. */
-struct mark {
-    uint64_t position;
-    uint32_t node_rank;
-    uint64_t bytes;
-};
-
-struct marks {
-    struct mark *items; /* a queue: first .. count-1 */
-    size_t first;
-    size_t count;
-    size_t capacity;
-};
-
-struct exit_way {
-    struct outlet outlet;
-    struct marks marks;
-    bool is_mid_line; /* the last byte was no newline */
-};
-
-struct console {
-    struct exit_way out;
-    struct exit_way err;
-    struct console_options options;
-    struct console_handlers handlers;
-    void *arg;
-    struct lines **lines; /* per rank, STREAM_COUNT each; made when needed */
-    size_t rank_count;
-    struct gpul_buf scratch;
-    bool is_live_shown;
-};
-
-static bool push_mark(struct marks *m, struct mark mark)
+static struct exit_way *err_way(struct console *c)
 {
-    if (m->count == m->capacity) {
-        if (m->first > 0) {
-            memmove(m->items, m->items + m->first,
-                    (m->count - m->first) * sizeof(*m->items));
-            m->count -= m->first;
-            m->first = 0;
-        } else {
-            size_t capacity = m->capacity == 0 ? 64 : m->capacity * 2;
-            struct mark *grown =
-                realloc(m->items, capacity * sizeof(*m->items));
-            if (grown == NULL) {
-                return false;
-            }
-            m->items = grown;
-            m->capacity = capacity;
-        }
-    }
-    m->items[m->count++] = mark;
-    return true;
+    return &c->ways[c->is_one_place ? CONSOLE_OUT : CONSOLE_ERR];
 }
 
-static void give_credits(struct console *c, struct exit_way *way)
+static uint8_t way_of_stream(const struct console *c, uint8_t stream)
 {
-    struct marks *m = &way->marks;
-    while (m->first < m->count &&
-           m->items[m->first].position <= way->outlet.written) {
-        const struct mark *mark = &m->items[m->first++];
-        c->handlers.on_credit(c->arg, mark->node_rank, mark->bytes);
-    }
-    if (m->first == m->count) {
-        m->first = m->count = 0;
-    }
+    bool is_err = stream == CONSOLE_ERR || c->options.sends_stdout_to_stderr;
+    return is_err && !c->is_one_place ? CONSOLE_ERR : CONSOLE_OUT;
 }
 
 static void on_written(void *arg)
 {
     struct console *c = arg;
-    give_credits(c, &c->out);
-    give_credits(c, &c->err);
+    console_pump(c, &c->ways[CONSOLE_OUT], false);
+    console_pump(c, &c->ways[CONSOLE_ERR], false);
     c->handlers.on_progress(c->arg);
 }
 
@@ -108,191 +43,165 @@ int console_create(struct console **out, uv_loop_t *loop, int stdout_fd,
     }
     c->handlers = *handlers;
     c->arg = arg;
-    gpul_buf_init(&c->scratch, SCRATCH_BYTES_MAX);
-    outlet_open(&c->out.outlet, loop, stdout_fd, QUEUE_BYTES_MAX, on_written,
-                c);
-    outlet_open(&c->err.outlet, loop, stderr_fd, QUEUE_BYTES_MAX, on_written,
-                c);
+    c->is_one_place = outlet_is_one_place(stdout_fd, stderr_fd);
+    gpul_buf_init(&c->bars, CONSOLE_LIVE_BYTES_MAX);
+    uv_timer_init(loop, &c->timer);
+    c->timer.data = c;
+    outlet_open(&c->ways[CONSOLE_OUT].outlet, loop, stdout_fd, QUEUE_BYTES_MAX,
+                on_written, c);
+    outlet_open(&c->ways[CONSOLE_ERR].outlet, loop, stderr_fd, QUEUE_BYTES_MAX,
+                on_written, c);
     return 0;
+}
+
+static bool is_dumb(void)
+{
+    const char *term = getenv("TERM");
+    return term == NULL || term[0] == '\0' || strcmp(term, "dumb") == 0;
+}
+
+static bool choose(enum console_when when, bool otherwise)
+{
+    return when == CONSOLE_AUTO ? otherwise : when == CONSOLE_ALWAYS;
+}
+
+static void make_view(struct console *c, uint32_t voices)
+{
+    struct logview_options options = {
+        .has_labels = choose(c->options.labels, voices > 1),
+        .rank_count_max = c->options.rank_count_max,
+        .voices = voices,
+        .way_of = {way_of_stream(c, CONSOLE_OUT),
+                   way_of_stream(c, CONSOLE_ERR)},
+    };
+    for (size_t i = 0; i < LOGVIEW_WAYS; i++) {
+        bool is_terminal = c->ways[i].outlet.is_terminal;
+        options.ways[i] = (struct logview_way){
+            .is_terminal = is_terminal,
+            .can_redraw = is_terminal && !is_dumb(),
+            .is_folding = options.has_labels && voices > 1 &&
+                          choose(c->options.folding, is_terminal),
+        };
+    }
+    if (options.has_labels || c->options.has_stamps) {
+        logview_create(&c->view, &options);
+    }
 }
 
 void console_configure(struct console *c, const struct console_options *options)
 {
+    for (uint8_t i = 0; c->view != NULL && i < LOGVIEW_WAYS; i++) {
+        console_pump(c, &c->ways[i], true);
+        console_finish_way(c, &c->ways[i]);
+    }
+    logview_destroy(c->view);
+    c->view = NULL;
     c->options = *options;
-}
-
-static void clear_live(struct console *c)
-{
-    static const char erase[] = "\r\x1b[K";
-    if (!c->is_live_shown) {
-        return;
-    }
-    c->is_live_shown = false;
-    outlet_write(&c->err.outlet, erase, sizeof(erase) - 1);
-}
-
-static void put(struct console *c, struct exit_way *way, const void *bytes,
-                size_t n)
-{
-    if (n == 0) {
-        return;
-    }
-    clear_live(c);
-    outlet_write(&way->outlet, bytes, n);
-    way->is_mid_line = ((const char *)bytes)[n - 1] != '\n';
-}
-
-static struct lines *lines_of(struct console *c, uint32_t rank, size_t stream)
-{
-    if (rank >= c->rank_count) {
-        size_t count = (size_t)rank + 1;
-        struct lines **grown = realloc(c->lines, count * sizeof(*c->lines));
-        if (grown == NULL) {
-            return NULL;
-        }
-        memset(grown + c->rank_count, 0,
-               (count - c->rank_count) * sizeof(*grown));
-        c->lines = grown;
-        c->rank_count = count;
-    }
-    if (c->lines[rank] == NULL) {
-        c->lines[rank] = calloc(STREAM_COUNT, sizeof(**c->lines));
-        if (c->lines[rank] == NULL) {
-            return NULL;
-        }
-        for (size_t i = 0; i < STREAM_COUNT; i++) {
-            lines_init(&c->lines[rank][i]);
-        }
-    }
-    return &c->lines[rank][stream];
-}
-
-static void make_label(char label[LABEL_BYTES], uint32_t rank)
-{
-    snprintf(label, LABEL_BYTES, "[%" PRIu32 "] ", rank);
-}
-
-static struct exit_way *way_of(struct console *c, bool is_stderr)
-{
-    return is_stderr || c->options.sends_stdout_to_stderr ? &c->err : &c->out;
-}
-
-static void put_labelled(struct console *c, struct exit_way *way,
-                         const Gpul__Output *output, bool is_stderr)
-{
-    char label[LABEL_BYTES];
-    make_label(label, output->rank);
-    struct lines *l = lines_of(c, output->rank, is_stderr ? 1 : 0);
-    gpul_buf_clear(&c->scratch);
-    if (l == NULL || lines_feed(l, &c->scratch, label, output->data.data,
-                                output->data.len) != 0) {
-        /* No memory for lines: the bytes matter more than their labels. */
-        put(c, way, output->data.data, output->data.len);
-        return;
-    }
-    put(c, way, c->scratch.data, c->scratch.used);
+    uint32_t world = options->rank_count_max;
+    make_view(c, options->shown == NULL ? world
+                                        : (uint32_t)gpul_rankset_size_below(
+                                              options->shown, world));
 }
 
 void console_output(struct console *c, const Gpul__Output *output)
 {
+    const struct gpul_rankset *shown = c->options.shown;
     if (output->rank >= c->options.rank_count_max) {
         return;
     }
-    bool is_stderr = output->stream == GPUL__OUTPUT__STREAM__STDERR;
-    struct exit_way *way = way_of(c, is_stderr);
-    if (c->options.has_labels) {
-        put_labelled(c, way, output, is_stderr);
-    } else {
-        put(c, way, output->data.data, output->data.len);
+    if (shown != NULL && !gpul_rankset_has(shown, output->rank)) {
+        c->handlers.on_credit(c->arg, output->node_rank, output->data.len);
+        return;
     }
-    struct mark mark = {.position = way->outlet.taken,
-                        .node_rank = output->node_rank,
-                        .bytes = output->data.len};
-    if (!push_mark(&way->marks, mark)) {
-        c->handlers.on_credit(c->arg, mark.node_rank, mark.bytes);
-    }
-    give_credits(c, way);
+    struct backlog_item item = {
+        .kind = BACKLOG_OUTPUT,
+        .rank = output->rank,
+        .node_rank = output->node_rank,
+        .stream = output->stream == GPUL__OUTPUT__STREAM__STDERR ? CONSOLE_ERR
+                                                                 : CONSOLE_OUT,
+        .bytes = output->data.data,
+        .n = (uint32_t)output->data.len,
+    };
+    console_enqueue(c, &c->ways[way_of_stream(c, item.stream)], &item);
 }
 
 void console_finish_lines(struct console *c)
 {
-    for (size_t rank = 0; rank < c->rank_count; rank++) {
-        for (size_t i = 0; c->lines[rank] != NULL && i < STREAM_COUNT; i++) {
-            char label[LABEL_BYTES];
-            make_label(label, (uint32_t)rank);
-            gpul_buf_clear(&c->scratch);
-            lines_finish(&c->lines[rank][i], &c->scratch, label);
-            put(c, way_of(c, i == 1), c->scratch.data, c->scratch.used);
-        }
-    }
+    struct backlog_item item = {.kind = BACKLOG_FINISH};
+    console_enqueue(c, &c->ways[CONSOLE_OUT], &item);
+    console_enqueue(c, &c->ways[CONSOLE_ERR], &item);
+}
+
+void console_hasten(struct console *c)
+{
+    c->is_hasty = true;
+    console_leave_out(c, &c->ways[CONSOLE_OUT]);
+    console_leave_out(c, &c->ways[CONSOLE_ERR]);
 }
 
 void console_say(struct console *c, const char *text, size_t n)
 {
-    bool shares_terminal = c->err.outlet.is_terminal &&
-                           (c->err.is_mid_line ||
-                            (c->out.is_mid_line && c->out.outlet.is_terminal));
-    if (shares_terminal) {
-        put(c, &c->err, "\n", 1);
-        c->out.is_mid_line = false;
-    }
-    put(c, &c->err, text, n);
+    struct backlog_item item = {
+        .kind = BACKLOG_TEXT, .bytes = (const uint8_t *)text, .n = (uint32_t)n};
+    console_enqueue(c, err_way(c), &item);
 }
 
 void console_data(struct console *c, const void *bytes, size_t n)
 {
-    put(c, &c->out, bytes, n);
+    struct backlog_item item = {
+        .kind = BACKLOG_DATA, .bytes = bytes, .n = (uint32_t)n};
+    console_enqueue(c, &c->ways[CONSOLE_OUT], &item);
 }
 
 void console_live(struct console *c, const char *text, size_t n)
 {
-    if (!c->err.outlet.is_terminal || !outlet_is_drained(&c->err.outlet)) {
+    struct exit_way *way = err_way(c);
+    if (!way->outlet.is_terminal || !outlet_is_drained(&way->outlet)) {
         return;
     }
-    clear_live(c);
-    if (text == NULL || n == 0) {
-        return;
+    console_clear_live(c);
+    if (text != NULL && n > 0) {
+        console_show_live(c, way, text, n);
     }
-    outlet_write(&c->err.outlet, text, n);
-    c->is_live_shown = true;
 }
 
 bool console_has_terminal(const struct console *c)
 {
-    return c->err.outlet.is_terminal;
+    return c->ways[CONSOLE_ERR].outlet.is_terminal;
+}
+
+bool console_can_redraw(const struct console *c)
+{
+    return console_has_terminal(c) && !is_dumb();
 }
 
 size_t console_width(const struct console *c)
 {
-    struct winsize size;
-    if (c->err.outlet.is_terminal &&
-        ioctl(c->err.outlet.fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-        return size.ws_col;
-    }
-    return WIDTH_DEFAULT;
+    return console_way_width(&c->ways[CONSOLE_ERR]);
 }
 
 bool console_is_drained(const struct console *c)
 {
-    return outlet_is_drained(&c->out.outlet) &&
-           outlet_is_drained(&c->err.outlet);
+    bool is_drained = true;
+    for (size_t i = 0; i < LOGVIEW_WAYS; i++) {
+        is_drained = is_drained && backlog_is_empty(&c->ways[i].backlog) &&
+                     outlet_is_drained(&c->ways[i].outlet);
+    }
+    return is_drained;
 }
 
 int console_stdout_error(const struct console *c)
 {
-    return c->out.outlet.error;
+    return c->ways[CONSOLE_OUT].outlet.error;
 }
 
 void console_close(struct console *c)
 {
-    outlet_close(&c->out.outlet);
-    outlet_close(&c->err.outlet);
-}
-
-static void release_way(struct exit_way *way)
-{
-    outlet_release(&way->outlet);
-    free(way->marks.items);
+    outlet_close(&c->ways[CONSOLE_OUT].outlet);
+    outlet_close(&c->ways[CONSOLE_ERR].outlet);
+    if (!uv_is_closing((uv_handle_t *)&c->timer)) {
+        uv_close((uv_handle_t *)&c->timer, NULL);
+    }
 }
 
 void console_destroy(struct console *c)
@@ -300,15 +209,12 @@ void console_destroy(struct console *c)
     if (c == NULL) {
         return;
     }
-    for (size_t rank = 0; rank < c->rank_count; rank++) {
-        for (size_t i = 0; c->lines[rank] != NULL && i < STREAM_COUNT; i++) {
-            lines_release(&c->lines[rank][i]);
-        }
-        free(c->lines[rank]);
+    for (size_t i = 0; i < LOGVIEW_WAYS; i++) {
+        outlet_release(&c->ways[i].outlet);
+        backlog_release(&c->ways[i].backlog);
+        ledger_release(&c->ways[i].ledger);
     }
-    free(c->lines);
-    release_way(&c->out);
-    release_way(&c->err);
-    gpul_buf_release(&c->scratch);
+    logview_destroy(c->view);
+    gpul_buf_release(&c->bars);
     free(c);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The user's standard output and standard error: the ranks' output, labelled
- * or byte by byte, our own messages, and one live line on a terminal. Edge.
+ * The user's standard output and standard error: the ranks' output, byte by
+ * byte or as lines (see logview.h), our own messages, and one live line on a
+ * terminal. Edge.
  *
  * Credit for a rank's bytes is given back when all that stood before them
  * has been written, so memory is bounded by the nodes' output windows and a
- * slow reader slows the ranks down, not the launcher. Bytes of a line that
- * has no end yet are credited as well: they are bounded by themselves.
+ * slow reader slows the ranks down, not the launcher. What a full reader does
+ * not take waits as the ranks wrote it: labels and stamps are added when
+ * there is room. Bytes of a line that has no end yet, or that waits to be
+ * folded, are credited as well: they are bounded by themselves.
  */
 #ifndef LAUNCHER_CONSOLE_H
 #define LAUNCHER_CONSOLE_H
@@ -17,14 +20,26 @@
 #include <uv.h>
 
 #include "common/error.h"
+#include "common/rankset.h"
 #include "gpulaunch.pb-c.h"
 
 struct console;
 
+enum console_when {
+    CONSOLE_AUTO = 0,
+    CONSOLE_ALWAYS = 1,
+    CONSOLE_NEVER = 2,
+};
+
+/* Without labels and stamps bytes pass as they are. */
 struct console_options {
-    bool has_labels;             /* "[rank] " before each line */
+    enum console_when labels;    /* auto: where several ranks are shown */
+    enum console_when folding;   /* of labelled lines; auto: on a terminal */
+    bool has_stamps;             /* the time before each line */
     bool sends_stdout_to_stderr; /* standard output is for asked-for data */
     uint32_t rank_count_max;     /* ranks from here on are ignored */
+    /* The ranks that are shown, kept by the caller; NULL: all. */
+    const struct gpul_rankset *shown;
 };
 
 struct console_handlers {
@@ -40,15 +55,20 @@ int console_create(struct console **out, uv_loop_t *loop, int stdout_fd,
                    int stderr_fd, const struct console_handlers *handlers,
                    void *arg, struct gpul_error *err);
 
-/* Before the first output. */
+/* Before the first output. Without memory for lines bytes pass as they are. */
 void console_configure(struct console *c,
                        const struct console_options *options);
 
-/* A rank's output, to where it belongs. */
+/* A rank's output, to where it belongs; that of a rank which is not shown
+ * counts as written. */
 void console_output(struct console *c, const Gpul__Output *output);
 
 /* Lines without an end come out now: the ranks have ended. */
 void console_finish_lines(struct console *c);
+
+/* The job is being stopped: from now on a terminal that is far behind gets
+ * the end of the output, and a line that says so. */
+void console_hasten(struct console *c);
 
 /* Our own text to standard error: whole lines. */
 void console_say(struct console *c, const char *text, size_t n);
@@ -61,6 +81,9 @@ void console_data(struct console *c, const void *bytes, size_t n);
 void console_live(struct console *c, const char *text, size_t n);
 
 bool console_has_terminal(const struct console *c);
+
+/* Is it one that can redraw a line? */
+bool console_can_redraw(const struct console *c);
 
 /* Columns of the terminal, 80 if unknown. */
 size_t console_width(const struct console *c);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/lines.h"
 
+#include <string.h>
+
 #include "common/error.h"
+
+enum { KEPT_BYTES = 4 << 10 };
 
 void lines_init(struct lines *l)
 {
@@ -14,78 +18,145 @@ void lines_release(struct lines *l)
     gpul_buf_release(&l->held);
 }
 
-/* One whole line: what was held, and the n bytes that complete it. */
-static void put_line(struct lines *l, struct gpul_buf *out, const char *label,
-                     const uint8_t *bytes, size_t n)
+static const uint8_t *find(const uint8_t *at, const uint8_t *end, int byte)
 {
-    gpul_buf_append_text(out, label);
-    gpul_buf_append(out, l->held.data, l->held.used);
-    gpul_buf_append(out, bytes, n);
-    gpul_buf_append(out, "\n", 1);
+    const uint8_t *found =
+        at < end ? memchr(at, byte, (size_t)(end - at)) : NULL;
+    return found != NULL ? found : end;
+}
+
+void lines_input_init(struct lines_input *input, const uint8_t *bytes, size_t n)
+{
+    *input = (struct lines_input){.at = bytes, .end = bytes + n};
+    input->newline = find(input->at, input->end, '\n');
+}
+
+/* The memory of a rare long line is not kept: there may be many ranks. */
+static void forget(struct lines *l)
+{
+    if (l->held.capacity > KEPT_BYTES) {
+        gpul_buf_release(&l->held);
+    }
     gpul_buf_clear(&l->held);
+    l->is_bar = l->is_returned = l->is_shown = l->is_given = false;
 }
 
-static void end_at_newline(struct lines *l, struct gpul_buf *out,
-                           const char *label, const uint8_t *bytes, size_t n)
+/* What is held goes out as a line; the memory is needed until the next call. */
+static void give(struct lines *l, struct line *line)
 {
-    bool is_rest_of_crlf =
-        l->is_after_cr && l->has_printed_at_cr && n == 0 && l->held.used == 0;
-    l->is_after_cr = false;
-    if (!is_rest_of_crlf) {
-        put_line(l, out, label, bytes, n);
-    }
+    *line = (struct line){
+        .text = l->held.data, .n = l->held.used, .is_shown = l->is_shown};
+    l->is_given = true;
 }
 
-/* An empty line that ends in CR is how most progress bars begin theirs. */
-static void end_at_return(struct lines *l, struct gpul_buf *out,
-                          const char *label, const uint8_t *bytes, size_t n)
+/* Hold text up to `end`. True when the longest line is full: `at` is then
+ * where the rest begins. */
+static bool hold(struct lines *l, struct lines_input *input, const uint8_t *end,
+                 int *rc)
 {
-    l->is_after_cr = true;
-    l->has_printed_at_cr = l->held.used + n > 0;
-    if (l->has_printed_at_cr) {
-        put_line(l, out, label, bytes, n);
-    }
-}
-
-static int hold(struct lines *l, struct gpul_buf *out, const char *label,
-                const uint8_t *bytes, size_t n)
-{
+    size_t n = (size_t)(end - input->at);
     if (n == 0) {
-        return 0;
+        return false;
     }
-    l->is_after_cr = false;
-    while (l->held.used + n > LINES_HELD_BYTES_MAX) {
-        size_t fits = LINES_HELD_BYTES_MAX - l->held.used;
-        put_line(l, out, label, bytes, fits);
-        bytes += fits;
-        n -= fits;
+    if (l->is_returned) {
+        gpul_buf_clear(&l->held);
+        l->is_returned = false;
     }
-    return gpul_buf_append(&l->held, bytes, n);
+    l->is_shown = false;
+    size_t fits = LINES_HELD_BYTES_MAX - l->held.used;
+    size_t taken = n < fits ? n : fits;
+    if (gpul_buf_append(&l->held, input->at, taken) != 0) {
+        *rc = GPUL_ENOMEM;
+        forget(l);
+    }
+    input->at += taken;
+    return taken < n;
 }
 
-int lines_feed(struct lines *l, struct gpul_buf *out, const char *label,
-               const uint8_t *bytes, size_t n)
+static void pass_newline(struct lines_input *input)
 {
-    size_t start = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (bytes[i] == '\n') {
-            end_at_newline(l, out, label, bytes + start, i - start);
-        } else if (bytes[i] == '\r') {
-            end_at_return(l, out, label, bytes + start, i - start);
-        } else {
-            continue;
+    input->at = input->newline + 1;
+    input->newline = find(input->at, input->end, '\n');
+}
+
+/* A line that lies in the input as a whole is not copied. */
+static bool give_whole(const struct lines *l, struct lines_input *input,
+                       struct line *line)
+{
+    size_t n = (size_t)(input->newline - input->at);
+    if (input->newline == input->end || n > LINES_HELD_BYTES_MAX ||
+        (l->held.used > 0 && (!l->is_returned || n == 0))) {
+        return false;
+    }
+    *line = (struct line){.text = input->at, .n = n};
+    return true;
+}
+
+bool lines_next(struct lines *l, struct lines_input *input, struct line *line,
+                int *rc)
+{
+    if (l->is_given) {
+        forget(l);
+    }
+    while (input->at < input->end) {
+        const uint8_t *stop = find(input->at, input->newline, '\r');
+        if (stop == input->newline && give_whole(l, input, line)) {
+            pass_newline(input);
+            forget(l);
+            return true;
         }
-        start = i + 1;
+        if (hold(l, input, stop, rc)) {
+            give(l, line);
+            return true;
+        }
+        if (stop == input->end) {
+            return false;
+        }
+        if (*stop == '\n') {
+            pass_newline(input);
+            give(l, line);
+            return true;
+        }
+        input->at = stop + 1;
+        l->is_bar = true;
+        l->is_returned = l->held.used > 0;
     }
-    int rc = hold(l, out, label, bytes + start, n - start);
-    return out->is_failed ? GPUL_ELIMIT : rc;
+    return false;
 }
 
-int lines_finish(struct lines *l, struct gpul_buf *out, const char *label)
+static bool is_blank(const struct gpul_buf *text)
 {
-    l->is_after_cr = false;
-    if (l->held.used > 0) {
-        put_line(l, out, label, NULL, 0);
+    for (size_t i = 0; i < text->used; i++) {
+        if (text->data[i] != ' ') {
+            return false;
+        }
     }
-    return out->is_failed ? GPUL_ELIMIT : 0;
+    return true;
+}
+
+bool lines_finish(struct lines *l, struct line *line)
+{
+    bool has_line = !l->is_given && l->held.used > 0 &&
+                    !(l->is_bar && (l->is_shown || is_blank(&l->held)));
+    if (has_line) {
+        give(l, line);
+    } else {
+        forget(l);
+    }
+    return has_line;
+}
+
+bool lines_bar(const struct lines *l, struct line *bar)
+{
+    if (!l->is_bar || l->is_given || is_blank(&l->held)) {
+        return false;
+    }
+    *bar = (struct line){
+        .text = l->held.data, .n = l->held.used, .is_shown = l->is_shown};
+    return true;
+}
+
+void lines_mark_shown(struct lines *l)
+{
+    l->is_shown = true;
 }

@@ -58,6 +58,14 @@ static int open_poll(struct outlet *o, uv_loop_t *loop)
     return rc;
 }
 
+bool outlet_is_one_place(int a, int b)
+{
+    struct stat first, second;
+    return fstat(a, &first) == 0 && fstat(b, &second) == 0 &&
+           !S_ISREG(first.st_mode) && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
 int outlet_open(struct outlet *o, uv_loop_t *loop, int fd,
                 size_t queue_bytes_max, void (*on_written)(void *arg),
                 void *arg)

@@ -40,6 +40,10 @@ struct outlet {
     void *arg;
 };
 
+/* Do these lead to the same terminal, pipe or socket? Two regular files are
+ * never one: each has a place of its own to write at. */
+bool outlet_is_one_place(int a, int b);
+
 /* `on_written` is called from the loop whenever queued bytes went out, and
  * when the stream has ended. `queue_bytes_max` bounds the memory. */
 int outlet_open(struct outlet *o, uv_loop_t *loop, int fd,

@@ -11,6 +11,7 @@ void plan_release(struct plan *plan)
     free(plan->variables);
     plan->variables = NULL;
     plan->variable_count = 0;
+    gpul_rankset_release(&plan->shown_ranks);
 }
 
 bool plan_has(const struct plan *plan, enum option option)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/options.h"
+#include "common/rankset.h"
 #include "common/rolemap.h"
 #include "launcher/option_table.h"
 
@@ -91,6 +92,10 @@ struct plan {
     struct plan_sweep sweep;
     uint32_t self_test_timeout_ms; /* 0: the phases' own */
     enum plan_choice label;
+    bool has_timestamps;
+    bool has_shown_ranks; /* else all are */
+    struct gpul_rankset shown_ranks;
+    enum plan_choice fold;
     const char *log_dir;     /* NULL: the default place */
     const char *result_path; /* NULL: none */
     uint32_t timeout_ms;     /* 0: none */

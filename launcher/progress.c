@@ -25,12 +25,6 @@ enum {
 #define GREEN "\x1b[32m"
 #define PLAIN "\x1b[0m"
 
-static bool is_dumb(void)
-{
-    const char *term = getenv("TERM");
-    return term == NULL || term[0] == '\0' || strcmp(term, "dumb") == 0;
-}
-
 /* https://no-color.org: any value but the empty one asks for none. */
 static bool choose_color(const struct plan *plan, bool is_capable)
 {
@@ -45,7 +39,7 @@ int progress_init(struct progress *p, struct console *console,
                   const struct plan *plan, const char *name_prefix,
                   uint64_t now_ms)
 {
-    bool is_capable = console_has_terminal(console) && !is_dumb();
+    bool is_capable = console_can_redraw(console);
     *p = (struct progress){
         .console = console,
         .plan = plan,

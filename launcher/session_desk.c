@@ -12,19 +12,34 @@
 #include "launcher/session_internal.h"
 #include "proto/text.h"
 
-/* One rank prints: its bytes pass as they are, unless the user says
- * otherwise. */
+static enum console_when when_of(enum plan_choice choice)
+{
+    return choice == PLAN_CHOICE_AUTO  ? CONSOLE_AUTO
+           : choice == PLAN_CHOICE_YES ? CONSOLE_ALWAYS
+                                       : CONSOLE_NEVER;
+}
+
 static void configure_console(struct session *s)
 {
+    const struct plan *plan = s->plan;
     uint32_t world = record_world_size(&s->record);
     struct console_options options = {
-        .has_labels = s->plan->label == PLAN_CHOICE_AUTO
-                          ? world > 1
-                          : s->plan->label == PLAN_CHOICE_YES,
-        .sends_stdout_to_stderr = s->plan->is_json,
+        .labels = when_of(plan->label),
+        .folding = when_of(plan->fold),
+        .has_stamps = plan->has_timestamps,
+        .sends_stdout_to_stderr = plan->is_json,
         .rank_count_max = world,
+        .shown = plan->has_shown_ranks ? &plan->shown_ranks : NULL,
     };
     console_configure(s->console, &options);
+    if (options.shown != NULL &&
+        gpul_rankset_size_below(options.shown, world) == 0) {
+        progress_note(&s->progress,
+                      "%s %.80s: the job has %" PRIu32 " ranks, 0 to %" PRIu32
+                      "; the output of none is shown",
+                      plan->settings[OPTION_RANKS].spelling,
+                      plan->settings[OPTION_RANKS].value, world, world - 1);
+    }
 }
 
 static void on_event(struct session *s, const Gpul__Event *event)
@@ -126,6 +141,7 @@ void session_cancel(struct session *s, int number, bool is_immediate)
 {
     Gpul__Frame frame = GPUL__FRAME__INIT;
     Gpul__Cancel cancel = GPUL__CANCEL__INIT;
+    console_hasten(s->console);
     cancel.signal = (uint32_t)number;
     cancel.is_immediate = is_immediate;
     frame.body_case = GPUL__FRAME__BODY_CANCEL;

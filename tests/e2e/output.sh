@@ -34,6 +34,82 @@ expect_lines "$out" 20
 [ "$(grep -cE '^\[([0-3])\] rank \1 line [1-5]$' "$out")" -eq 20 ] ||
     fail "lines are mixed"
 
+it "--ranks: only these reach the console, and a single one as it is"
+launch --nodes 2 --per-node 2 --self-test off --log-dir "$scratch/some" \
+    --ranks 0,2-3 -- sh -c 'echo "out of $RANK"; echo "err of $RANK" >&2'
+expect_status 0
+[ "$(sort "$out")" = "$(printf '[%d] out of %d\n' 0 0 2 2 3 3)" ] ||
+    fail "stdout is not the lines of ranks 0, 2 and 3"
+[ "$(grep -c 'err of' "$err")" -eq 3 ] || fail "stderr is not of three ranks"
+[ "$(cat "$scratch"/some/*/attempt-1/rank-1.out)" = 'out of 1' ] ||
+    fail "the log of a rank that is not shown is not whole"
+launch --nodes 3 --self-test off --tee 0 -- printf 'a\r\033[2Jb'
+expect_status 0
+printf 'a\r\033[2Jb' | cmp - "$out" || fail "stdout was changed"
+
+it "--ranks of ranks that the job does not have are refused"
+launch --nodes 2 --ranks 0,2 -- true
+expect_status 125
+expect_last_line 'the job has 2 ranks, 0 to 1'
+
+it "--timestamps: the time of each line, in UTC, behind its label"
+before=$(date -u +%Y-%m-%dT%H:%M:%S)
+launch --nodes 2 --self-test off --timestamps -- echo word
+expect_status 0
+after=$(date -u +%Y-%m-%dT%H:%M:%S.999Z)
+expect_lines "$out" 2
+while read -r label stamp word; do
+    [[ $label =~ ^\[[01]\]$ && $word = word ]] || fail "not a line: $label"
+    [[ ! $stamp < $before && ! $stamp > $after ]] ||
+        fail "$stamp is not between $before and $after"
+done <"$out"
+
+# all_have FILE TEXT: each of the four logs holds it.
+all_have()
+{
+    [ "$(cat "$scratch/$1"/*/attempt-1/rank-?.out 2>/dev/null |
+        grep -cx "$2")" -eq 4 ]
+}
+
+are_up()
+{
+    [ -e "$scratch/up-0" ] && [ -e "$scratch/up-1" ] &&
+        [ -e "$scratch/up-2" ] && [ -e "$scratch/up-3" ]
+}
+
+it "--fold: equal lines that arrive at once are said once, with their ranks"
+launch_behind --nodes 1 --per-node 4 --self-test off --fold always \
+    --log-dir "$scratch/fold" -- sh -c ": >$scratch/up-\$RANK
+    until [ -e $scratch/fold-go ]; do sleep 0.02; done
+    echo \"loss of \$RANK\"; echo 'epoch 1 done'
+    until [ -e $scratch/fold-end ]; do sleep 0.02; done"
+within 20 "the ranks did not start" are_up
+relay=$(pids_of gpulaunch-coordinator)
+kill -STOP "$relay"
+touch "$scratch/fold-go"
+within 20 "the ranks did not write" all_have fold 'epoch 1 done'
+kill -CONT "$relay"
+touch "$scratch/fold-end"
+finish
+expect_status 0
+expect_has "$out" '^\[0-3\] epoch 1 done$'
+expect_lines "$out" 5
+for rank in 0 1 2 3; do
+    expect_has "$out" "^\\[$rank\\] loss of $rank\$"
+done
+
+it "progress bars in a pipe: a line a second at most, and the last state"
+launch --nodes 2 --self-test off --log-dir "$scratch/bars" -- sh -c \
+    'for i in $(seq 100); do printf "\r%3d%%" $i; sleep 0.02; done; echo'
+expect_status 0
+for rank in 0 1; do
+    expect_has "$out" "^\\[$rank\\] 100%\$"
+    [ "$(grep -c "^\\[$rank\\]" "$out")" -le "$((took_ms / 1000 + 2))" ] ||
+        fail "rank $rank has more lines than seconds"
+done
+[ "$(tr -cd '\r' <"$(find "$scratch/bars" -name rank-1.out)" | wc -c)" -eq 100 ] ||
+    fail "the log has not every update"
+
 it "-q: nothing of ours on stderr, the ranks' own stays"
 launch -q --nodes 2 -- sh -c '[ $RANK = 1 ] || echo mine >&2'
 expect_status 0

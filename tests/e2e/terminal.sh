@@ -26,9 +26,27 @@ screen_says()
     screen >"$out" && grep -qE -- "$1" "$out"
 }
 
+# A new terminal must not find the server of the last one on its way out.
 close_terminal()
 {
+    local server
+
+    server=$("${terminal[@]}" display-message -p '#{pid}')
     "${terminal[@]}" kill-server
+    within 10 "tmux did not end" is_gone "$server"
+}
+
+# speakers TEXT: the ranks of the lines that are this, unfolded.
+speakers()
+{
+    sed -nE "s/^\\[([0-9,-]+)\\] $1\$/\\1/p" "$out" | tr ',' '\n' |
+        awk -F- '{ for (i = $1; i <= $NF; i++) print i }' | sort -n | xargs
+}
+
+# are_heard TEXT RANKS: on the screen.
+are_heard()
+{
+    screen >"$out" && [ "$(speakers "$1")" = "$2" ]
 }
 
 it "progress while it runs, the table, the ranks' lines, and a clean end"
@@ -36,7 +54,7 @@ on_terminal "$bin/gpulaunch --local --nodes 4 -- sh -c \"echo from rank\""
 within 20 "the job did not end" screen_says '^ended 0'
 expect_has "$out" 'self-test passed'
 expect_has "$out" 'busbw'
-expect_has "$out" '\[3\] from rank'
+[ "$(speakers 'from rank')" = '0 1 2 3' ] || fail "not every rank is heard"
 [ "$(awk '{ if (length > most) most = length } END { print most }' \
     "$out")" -le 80 ] || fail "a line is wider than the terminal"
 close_terminal
@@ -63,6 +81,79 @@ expect_has "$out" '^gpulaunch: SIMULATED libraries: local-'
 expect_has "$out" '^gpulaunch:   [^ ]'
 expect_has "$out" '(^gpulaunch:  | )NVIDIA( |$)'
 close_terminal
+
+cat >"$scratch/train.sh" <<'RANK'
+printf '\033[2J\033[H\033]0;owned\a\033[?1049hloss of %s \033[31mred\n' "$RANK"
+printf 'plain\n'
+printf '\r 10%%|#   | rank %s\r 50%%|##  | rank %s' "$RANK" "$RANK" >&2
+until [ -e "$1" ]; do sleep 0.05; done
+printf '\r100%%|####| rank %s\n' "$RANK" >&2
+RANK
+
+it "several ranks: nothing that one writes harms the lines of the others"
+on_terminal "$bin/gpulaunch --local --nodes 3 --self-test off -- \
+    sh $scratch/train.sh $scratch/bars-go"
+within 20 "not all ranks are heard" are_heard plain '0 1 2'
+for rank in 0 1 2; do
+    within 20 "rank $rank is not heard" screen_says \
+        "^\\[$rank\\] loss of $rank red\$"
+done
+"${terminal[@]}" capture-pane -p -e >"$out"
+[ "$(grep -c $'\033\\[31mred' "$out")" -eq 3 ] ||
+    fail "a colour runs on into other lines"
+
+it "bars of several ranks are one line until they end, then a line each"
+within 20 "the other bars are not counted" screen_says \
+    '^\[0\]  50%\|##  \| rank 0  \+2 more *$'
+[ "$(grep -c '%' "$out")" -eq 1 ] || fail "there is more than one line of bars"
+touch "$scratch/bars-go"
+within 20 "the job did not end" screen_says '^ended 0'
+for rank in 0 1 2; do
+    expect_has "$out" "^\\[$rank\\] 100%\\|####\\| rank $rank\$"
+done
+[ "$(grep -c '%' "$out")" -eq 3 ] || fail "an update of a bar is left"
+close_terminal
+
+it "one rank alone: its escape sequences are its own business"
+on_terminal "$bin/gpulaunch --local --nodes 3 --ranks 1 --self-test off -- \
+    printf \"wrong\\rright\\033[K\\n\""
+within 20 "the job did not end" screen_says '^ended 0'
+expect_has "$out" '^right$'
+close_terminal
+
+# logged MEGABYTES: so much has been written to the logs.
+logged()
+{
+    local size
+    size=$(du -sm "$scratch/flood" 2>/dev/null | cut -f1)
+    [ "${size:-0}" -ge "$1" ]
+}
+
+it "eight ranks as fast as they can: every program within its bound"
+on_terminal "$bin/gpulaunch --local --nodes 8 --grace 5s --self-test off \
+    --log-dir $scratch/flood -- seq 1 1000000000"
+within 60 "the ranks do not write" logged 20
+expect_memory 8
+
+it "... Ctrl-C ends it within the grace, and the end is seen"
+start=$(now_ms)
+"${terminal[@]}" send-keys C-c
+within 10 "the job did not end" screen_says '^ended 130'
+took_ms=$(($(now_ms) - start))
+echo "ended $took_ms ms after Ctrl-C"
+expect_within_ms 5000
+expect_has "$out" 'canceled by signal 2'
+close_terminal
+expect_no_process 5
+
+it "... and the logs are what was written, byte by byte"
+for rank in 0 1 2 3 4 5 6 7; do
+    log=$(find "$scratch/flood" -name "rank-$rank.out")
+    size=$(stat -c %s "$log")
+    cmp -n "$size" "$log" <(seq 1 1000000000) ||
+        fail "the log of rank $rank is not what it wrote"
+done
+rm -rf "$scratch/flood"
 
 it "--color never writes no escape sequence; neither does a pipe"
 launch --nodes 2 --color never -- true

@@ -206,6 +206,30 @@ pids_of()
     done
 }
 
+# expect_memory NODES: no program of a job of so many nodes was ever larger
+# than its bound (docs/operations.md, "Memory"). A sanitizer keeps up to
+# 256 MiB that were freed, and shadows all of it.
+expect_memory()
+{
+    local name pid pids kib limit windows=$((1024 * $1))
+    local extra=$((slow > 1 ? 512 * 1024 : 0))
+
+    for name in gpulaunch gpulaunch-coordinator gpulaunch-worker; do
+        case $name in
+        gpulaunch) limit=$((windows + 12 * 1024)) ;;
+        gpulaunch-coordinator) limit=$((windows + 8 * 1024)) ;;
+        *) limit=$((8 * 1024)) ;;
+        esac
+        pids=$(pids_of "$name")
+        [ -n "$pids" ] || fail "$name was not seen"
+        for pid in $pids; do
+            kib=$(awk '/^VmHWM:/ { print $2 }' "/proc/$pid/status")
+            echo "$name: $kib KiB at most, bound $limit KiB"
+            [ "$kib" -le "$((limit + extra))" ] || fail "$name grew to $kib KiB"
+        done
+    done
+}
+
 expect_status()
 {
     [ "$status" -eq "$1" ] || fail "exit code is $status, not $1"

@@ -25,6 +25,9 @@ static void test_defaults(void **state)
     assert_int_equal(p->backend, PLAN_BACKEND_AUTO);
     assert_null(p->nccl_library);
     assert_int_equal(p->label, PLAN_CHOICE_AUTO);
+    assert_int_equal(p->fold, PLAN_CHOICE_AUTO);
+    assert_false(p->has_timestamps);
+    assert_false(p->has_shown_ranks);
     assert_int_equal(p->timeout_ms, 0);
     assert_int_equal(p->join_timeout_ms, 600000);
     assert_int_equal(p->grace_ms, 30000);
@@ -50,7 +53,8 @@ static void test_values(void **state)
             "--self-test full --timeout 1.5h --join-timeout 90 --grace 0 "
             "--orphan-timeout 5m "
             "-x A=1 --env B=x=y -x A=2 -x PATH -x E= --tf-config file "
-            "--emulate slurm -l --log-dir logs --result out.json --json "
+            "--emulate slurm -l --timestamps --ranks 0,3-5 --fold always "
+            "--log-dir logs --result out.json --json "
             "--color never -v --dry-run --explain "
             "--roles chief=1,worker=8,ps=2,evaluator=1 --tf-evaluator own "
             "-- cmd"),
@@ -77,6 +81,10 @@ static void test_values(void **state)
     assert_true(p->has_tf_evaluator);
     assert_true(p->emulates_slurm);
     assert_int_equal(p->label, PLAN_CHOICE_YES);
+    assert_true(p->has_timestamps);
+    assert_true(p->has_shown_ranks);
+    assert_int_equal(gpul_rankset_size(&p->shown_ranks), 4);
+    assert_int_equal(p->fold, PLAN_CHOICE_YES);
     assert_string_equal(p->log_dir, "logs");
     assert_string_equal(p->result_path, "out.json");
     assert_true(p->is_json);
@@ -193,6 +201,23 @@ static void test_information(void **state)
     }
 }
 
+/* What hands have learnt elsewhere and means the same here. */
+static void test_other_names(void **state)
+{
+    (void)state;
+    struct line l;
+    assert_int_equal(
+        cli_line_parse(&l, "GPULAUNCH_RANKS=0",
+                       "--local --nodes 8 --tag-output --timestamp-output "
+                       "--tee 4,5 -- true"),
+        0);
+    assert_int_equal(l.plan.label, PLAN_CHOICE_YES);
+    assert_true(l.plan.has_timestamps);
+    assert_false(gpul_rankset_has(&l.plan.shown_ranks, 0));
+    assert_true(gpul_rankset_has(&l.plan.shown_ranks, 5));
+    plan_release(&l.plan);
+}
+
 /* --explain names the winner of every setting. */
 static void test_explain(void **state)
 {
@@ -236,6 +261,9 @@ static void test_explain(void **state)
         "  emulate           - (default)\n"
         "  label             auto (default)\n"
         "  no-label          no (default)\n"
+        "  timestamps        no (default)\n"
+        "  ranks             all (default)\n"
+        "  fold              auto (default)\n"
         "  log-dir           the user's state directory (default)\n"
         "  result            - (default)\n"
         "  json              no (default)\n"
@@ -281,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_nodes_from_roles),
         cmocka_unit_test(test_information),
         cmocka_unit_test(test_nearest_variable),
+        cmocka_unit_test(test_other_names),
         cmocka_unit_test(test_explain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,15 @@ static void test_refusals(void **state)
          "--join-timeout: 0 leaves no time to join; give a time such as 30s"},
         {"", "--local --label --no-label -- true",
          "--label and --no-label contradict each other; give one of them"},
+        {"", "--local --no-label --fold always -- true",
+         "--fold always and --no-label contradict each other: folded lines "
+         "list their ranks; give one of them"},
+        {"", "--local --fold sometimes -- true",
+         "--fold: unknown value 'sometimes'; use auto, always or never"},
+        {"", "--local --nodes 4 --ranks 0,4 -- true",
+         "--ranks 0,4: the job has 4 ranks, 0 to 3"},
+        {"", "--local --nodes 4 --ranks 3- -- true",
+         "--ranks: ranks \"3-\", column 3: the end of the range is missing"},
         {"", "--local -q -v -- true",
          "-v and -q contradict each other; give one of them"},
         {"", "--local --nodes 3 --roles worker=2,ps=2 -- true",
@@ -220,6 +229,20 @@ static void test_foreign(void **state)
         {"-i 1M -- true",
          "-i: use --stepfactor N: sizes are multiplied, not added to"},
         {"--standalone -- true", "--standalone: use --local"},
+        {"--redirects 3 -- true",
+         "--redirects: leave it out: output is kept in files in any case, see "
+         "--log-dir; --ranks LIST chooses what is shown"},
+        {"--local-ranks-filter 0 -- true",
+         "--local-ranks-filter: use --ranks LIST, with ranks of the whole "
+         "job"},
+        {"--local --tee 3 -- true",
+         "--tee 3: leave out torchrun's choice of streams: both are shown and "
+         "kept in files, see --log-dir; to show some ranks only use --ranks "
+         "LIST"},
+        {"--local --tee=0:3,1:1 -- true",
+         "--tee 0:3,1:1: leave out torchrun's choice of streams: both are "
+         "shown and kept in files, see --log-dir; to show some ranks only use "
+         "--ranks LIST"},
         {"-m torch.distributed -- true",
          "-m: put it into the command: -- python -m MODULE"},
         {"-t 10 -- true", "-t: use --timeout TIME"},

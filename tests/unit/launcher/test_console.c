@@ -115,7 +115,8 @@ static void test_exact(void **state)
 static void test_labels(void **state)
 {
     (void)state;
-    struct console_options options = {.has_labels = true, .rank_count_max = 12};
+    struct console_options options = {.labels = CONSOLE_ALWAYS,
+                                      .rank_count_max = 12};
     struct fixture f;
     set_up(&f, &options);
     say(&f, 0, false, "hal");
@@ -134,7 +135,8 @@ static void test_labels(void **state)
 static void test_credit_of_half_line(void **state)
 {
     (void)state;
-    struct console_options options = {.has_labels = true, .rank_count_max = 4};
+    struct console_options options = {.labels = CONSOLE_ALWAYS,
+                                      .rank_count_max = 4};
     struct fixture f;
     set_up(&f, &options);
     say(&f, 2, false, "half");
@@ -146,7 +148,8 @@ static void test_credit_of_half_line(void **state)
 static void test_credit_waits(void **state)
 {
     (void)state;
-    struct console_options options = {.rank_count_max = 4};
+    struct console_options options = {.labels = CONSOLE_NEVER,
+                                      .rank_count_max = 4};
     struct fixture f;
     char *bytes = calloc(1, FLOOD_BYTES);
     assert_non_null(bytes);
@@ -169,7 +172,8 @@ static void test_credit_waits(void **state)
 static void test_reader_gone(void **state)
 {
     (void)state;
-    struct console_options options = {.rank_count_max = 4};
+    struct console_options options = {.labels = CONSOLE_NEVER,
+                                      .rank_count_max = 4};
     struct fixture f;
     set_up(&f, &options);
     close(f.out[0]);
@@ -185,7 +189,8 @@ static void test_reader_gone(void **state)
 static void test_json(void **state)
 {
     (void)state;
-    struct console_options options = {.sends_stdout_to_stderr = true,
+    struct console_options options = {.labels = CONSOLE_NEVER,
+                                      .sends_stdout_to_stderr = true,
                                       .rank_count_max = 4};
     struct fixture f;
     set_up(&f, &options);
@@ -200,7 +205,8 @@ static void test_json(void **state)
 static void test_foreign_rank(void **state)
 {
     (void)state;
-    struct console_options options = {.has_labels = true, .rank_count_max = 4};
+    struct console_options options = {.labels = CONSOLE_ALWAYS,
+                                      .rank_count_max = 4};
     struct fixture f;
     set_up(&f, &options);
     say(&f, 4000000000u, false, "x\n");
@@ -208,11 +214,123 @@ static void test_foreign_rank(void **state)
     tear_down(&f);
 }
 
+static const struct gpul_rankset *ranks(struct gpul_rankset *s,
+                                        const char *list)
+{
+    gpul_rankset_init(s);
+    assert_int_equal(gpul_rankset_parse(s, list, NULL), 0);
+    return s;
+}
+
+/* Ranks that are not shown are credited; a single one that is needs no
+ * label. */
+static void test_shown(void **state)
+{
+    (void)state;
+    struct gpul_rankset shown;
+    struct console_options options = {.rank_count_max = 4,
+                                      .shown = ranks(&shown, "1,3")};
+    struct fixture f;
+    set_up(&f, &options);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        say(&f, rank, false, "word\n");
+        assert_int_equal(f.credits[rank], 5);
+    }
+    assert_string_equal(read_text(&f, f.out[0]), "[1] word\n[3] word\n");
+    tear_down(&f);
+    gpul_rankset_release(&shown);
+    options.shown = ranks(&shown, "2,17");
+    set_up(&f, &options);
+    say(&f, 1, false, "word\n");
+    say(&f, 2, false, "wo\rrd");
+    assert_string_equal(read_text(&f, f.out[0]), "wo\rrd");
+    tear_down(&f);
+    gpul_rankset_release(&shown);
+}
+
+/* Equal lines wait for each other, but not longer than our own words do. */
+static void test_fold(void **state)
+{
+    (void)state;
+    struct console_options options = {.folding = CONSOLE_ALWAYS,
+                                      .rank_count_max = 4};
+    struct fixture f;
+    set_up(&f, &options);
+    say(&f, 0, true, "word\n");
+    say(&f, 2, true, "word\n");
+    assert_string_equal(read_text(&f, f.err[0]), "");
+    assert_int_equal(f.credits[2], 5);
+    console_say(f.console, "ours\n", 5);
+    assert_string_equal(read_text(&f, f.err[0]), "[0,2] word\nours\n");
+    say(&f, 1, true, "alone\n");
+    while (read_text(&f, f.err[0])[0] == '\0') {
+        uv_run(&f.loop, UV_RUN_ONCE);
+    }
+    assert_string_equal(f.text, "[1] alone\n");
+    tear_down(&f);
+}
+
+/* The time is that of the world, in UTC. */
+static void test_stamps(void **state)
+{
+    (void)state;
+    struct console_options options = {.has_stamps = true, .rank_count_max = 1};
+    struct fixture f;
+    set_up(&f, &options);
+    say(&f, 0, false, "word\n");
+    read_text(&f, f.out[0]);
+    assert_int_equal(strlen(f.text), strlen("2026-01-02T03:04:05.678Z word\n"));
+    assert_string_equal(f.text + 23, "Z word\n");
+    assert_int_equal(f.text[10], 'T');
+    assert_int_equal(f.text[19], '.');
+    tear_down(&f);
+}
+
+/* What a full reader does not take waits as it came: all of it arrives, with
+ * our own words and the last line in their places. */
+static void test_backlog(void **state)
+{
+    (void)state;
+    enum { FRAMES = 40 };
+    struct console_options options = {.labels = CONSOLE_ALWAYS,
+                                      .rank_count_max = 4};
+    struct fixture f;
+    char *lines = malloc(FLOOD_BYTES);
+    assert_non_null(lines);
+    memset(lines, '\n', FLOOD_BYTES);
+    set_up(&f, &options);
+    for (int i = 0; i < FRAMES; i++) {
+        output(&f, 1, true, lines, FLOOD_BYTES);
+    }
+    say(&f, 1, true, "half");
+    console_finish_lines(f.console);
+    console_say(f.console, "ours\n", 5);
+    size_t got = 0;
+    char last[TEXT_BYTES] = "";
+    while (!console_is_drained(f.console) || read_text(&f, f.err[0])[0] != 0) {
+        if (f.text[0] != '\0') {
+            got += strlen(f.text);
+            memcpy(last, f.text, sizeof(last));
+            f.text[0] = '\0';
+        }
+        uv_run(&f.loop, UV_RUN_NOWAIT);
+        if (!console_is_drained(f.console)) {
+            read_text(&f, f.err[0]);
+        }
+    }
+    assert_int_equal(got, (size_t)FRAMES * FLOOD_BYTES * 5 + 9 + 5);
+    assert_string_equal(last + strlen(last) - 14, "[1] half\nours\n");
+    assert_int_equal(f.credits[1], FRAMES * FLOOD_BYTES + 4);
+    tear_down(&f);
+    free(lines);
+}
+
 /* No live line without a terminal. */
 static void test_no_terminal(void **state)
 {
     (void)state;
-    struct console_options options = {.rank_count_max = 4};
+    struct console_options options = {.labels = CONSOLE_NEVER,
+                                      .rank_count_max = 4};
     struct fixture f;
     set_up(&f, &options);
     assert_false(console_has_terminal(f.console));
@@ -233,6 +351,10 @@ int main(void)
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_foreign_rank),
         cmocka_unit_test(test_no_terminal),
+        cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_stamps),
+        cmocka_unit_test(test_backlog),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,10 +8,36 @@
 
 #include <cmocka.h>
 
-#include "common/error.h"
 #include "launcher/lines.h"
 
 enum { OUT_BYTES_MAX = 1 << 20 };
+
+static void put(struct gpul_buf *out, const struct line *line)
+{
+    gpul_buf_append(out, line->text, line->n);
+    gpul_buf_append(out, "|", 1);
+}
+
+static void feed(struct lines *l, struct gpul_buf *out, const char *text,
+                 size_t n)
+{
+    struct lines_input input;
+    struct line line;
+    int rc = 0;
+    lines_input_init(&input, (const uint8_t *)text, n);
+    while (lines_next(l, &input, &line, &rc)) {
+        put(out, &line);
+    }
+    assert_int_equal(rc, 0);
+}
+
+static void finish(struct lines *l, struct gpul_buf *out)
+{
+    struct line line;
+    if (lines_finish(l, &line)) {
+        put(out, &line);
+    }
+}
 
 /* Feeds `text` in pieces of `step` bytes and compares all that comes out. */
 static void check_split(const char *text, size_t step, const char *expected)
@@ -22,17 +48,17 @@ static void check_split(const char *text, size_t step, const char *expected)
     gpul_buf_init(&out, OUT_BYTES_MAX);
     size_t n = strlen(text);
     for (size_t at = 0; at < n; at += step) {
-        size_t piece = n - at < step ? n - at : step;
-        assert_int_equal(
-            lines_feed(&l, &out, "[3] ", (const uint8_t *)text + at, piece), 0);
+        feed(&l, &out, text + at, n - at < step ? n - at : step);
     }
-    assert_int_equal(lines_finish(&l, &out, "[3] "), 0);
+    finish(&l, &out);
+    finish(&l, &out);
     assert_string_equal(gpul_buf_text(&out), expected);
     gpul_buf_release(&out);
     lines_release(&l);
 }
 
-/* However the bytes arrive, the same lines come out. */
+/* However the bytes arrive, the same lines come out: what a terminal would
+ * show at the end of each. */
 static void test_lines(void **state)
 {
     (void)state;
@@ -41,19 +67,23 @@ static void test_lines(void **state)
         const char *expected;
     } cases[] = {
         {"", ""},
-        {"a\n", "[3] a\n"},
-        {"a\nb\n", "[3] a\n[3] b\n"},
-        {"\n", "[3] \n"},
-        {"\n\n", "[3] \n[3] \n"},
-        {"no end", "[3] no end\n"},
-        {"a\r\nb\r\n", "[3] a\n[3] b\n"},
-        {"\r\n", "[3] \n"},
-        {"10%\r20%\r30%\n", "[3] 10%\n[3] 20%\n[3] 30%\n"},
-        {"\r10%\r20%", "[3] 10%\n[3] 20%\n"},
-        {"a\r\r\nb", "[3] a\n[3] \n[3] b\n"},
-        {"a\rb\n", "[3] a\n[3] b\n"},
-        {"a\r\n\nb", "[3] a\n[3] \n[3] b\n"},
-        {"\xff\xfe\n", "[3] \xff\xfe\n"},
+        {"a\n", "a|"},
+        {"a\nb\n", "a|b|"},
+        {"\n", "|"},
+        {"\n\n", "||"},
+        {"no end", "no end|"},
+        {"a\r\nb\r\n", "a|b|"},
+        {"\r\n", "|"},
+        {"10%\r20%\r30%\n", "30%|"},
+        {"\r10%\r20%", "20%|"},
+        {"\r10%\r20%\r", "20%|"},
+        {"\r10%\r20%\r\n", "20%|"},
+        {"a\r\r\nb", "a|b|"},
+        {"a\rb\n", "b|"},
+        {"a\r\n\nb", "a||b|"},
+        {"10%\r   \rwords\n\r20%", "words|20%|"},
+        {"10%\r   \r", ""},
+        {"\xff\xfe\n", "\xff\xfe|"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t step = 1; step <= 4; step++) {
@@ -71,12 +101,10 @@ static void test_held(void **state)
     struct gpul_buf out;
     lines_init(&l);
     gpul_buf_init(&out, OUT_BYTES_MAX);
-    assert_int_equal(lines_feed(&l, &out, "[0] ", (const uint8_t *)"half", 4),
-                     0);
+    feed(&l, &out, "half", 4);
     assert_int_equal(out.used, 0);
-    assert_int_equal(lines_feed(&l, &out, "[0] ", (const uint8_t *)"!\nx", 3),
-                     0);
-    assert_string_equal(gpul_buf_text(&out), "[0] half!\n");
+    feed(&l, &out, "!\nx", 3);
+    assert_string_equal(gpul_buf_text(&out), "half!|");
     lines_release(&l);
     gpul_buf_release(&out);
 }
@@ -86,34 +114,72 @@ static void test_long_line(void **state)
 {
     (void)state;
     size_t n = 2 * LINES_HELD_BYTES_MAX + 10;
-    uint8_t *bytes = malloc(n);
-    assert_non_null(bytes);
-    memset(bytes, 'x', n);
+    char *text = malloc(n);
+    assert_non_null(text);
+    memset(text, 'x', n);
     struct lines l;
     struct gpul_buf out;
     lines_init(&l);
     gpul_buf_init(&out, OUT_BYTES_MAX);
-    assert_int_equal(lines_feed(&l, &out, "", bytes, n), 0);
-    assert_int_equal(lines_finish(&l, &out, ""), 0);
+    feed(&l, &out, text, n);
+    finish(&l, &out);
     assert_int_equal(out.used, n + 3);
-    assert_int_equal(out.data[LINES_HELD_BYTES_MAX], '\n');
-    assert_int_equal(out.data[2 * LINES_HELD_BYTES_MAX + 1], '\n');
-    assert_int_equal(out.data[n + 2], '\n');
+    assert_int_equal(out.data[LINES_HELD_BYTES_MAX], '|');
+    assert_int_equal(out.data[2 * LINES_HELD_BYTES_MAX + 1], '|');
+    assert_int_equal(out.data[n + 2], '|');
     lines_release(&l);
     gpul_buf_release(&out);
-    free(bytes);
+    free(text);
 }
 
-/* When the output has no room, that is reported. */
-static void test_no_room(void **state)
+static void check_bar(const struct lines *l, const char *text, bool is_shown)
+{
+    struct line bar;
+    if (text == NULL) {
+        assert_false(lines_bar(l, &bar));
+        return;
+    }
+    assert_true(lines_bar(l, &bar));
+    assert_int_equal(bar.n, strlen(text));
+    assert_memory_equal(bar.text, text, bar.n);
+    assert_int_equal(bar.is_shown, is_shown);
+}
+
+/* The newest update, and whether it has been shown. */
+static void test_bar(void **state)
 {
     (void)state;
     struct lines l;
+    struct line line;
     struct gpul_buf out;
     lines_init(&l);
-    gpul_buf_init(&out, 4);
-    assert_int_equal(lines_feed(&l, &out, "[0] ", (const uint8_t *)"abc\n", 4),
-                     GPUL_ELIMIT);
+    gpul_buf_init(&out, OUT_BYTES_MAX);
+    check_bar(&l, NULL, false);
+    feed(&l, &out, "10", 2);
+    check_bar(&l, NULL, false);
+    feed(&l, &out, "%\r", 2);
+    check_bar(&l, "10%", false);
+    lines_mark_shown(&l);
+    check_bar(&l, "10%", true);
+    feed(&l, &out, "\r\r", 2);
+    check_bar(&l, "10%", true);
+    feed(&l, &out, "20%", 3);
+    check_bar(&l, "20%", false);
+    feed(&l, &out, "\r    ", 5);
+    check_bar(&l, NULL, false);
+    feed(&l, &out, "\r30%\r", 5);
+    lines_mark_shown(&l);
+    struct lines_input input;
+    int rc = 0;
+    lines_input_init(&input, (const uint8_t *)"\n", 1);
+    assert_true(lines_next(&l, &input, &line, &rc));
+    assert_true(line.is_shown);
+    assert_int_equal(line.n, 3);
+    check_bar(&l, NULL, false);
+    feed(&l, &out, "\r40%", 4);
+    lines_mark_shown(&l);
+    assert_false(lines_finish(&l, &line));
+    assert_int_equal(out.used, 0);
     lines_release(&l);
     gpul_buf_release(&out);
 }
@@ -124,7 +190,7 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_held),
         cmocka_unit_test(test_long_line),
-        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_bar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
