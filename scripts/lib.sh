@@ -71,4 +71,5 @@ install_packages()
 # What it takes to build the programs.
 # shellcheck disable=SC2034  # used by the scripts that source this
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev
-    libprotobuf-c-dev protobuf-c-compiler libjansson-dev python3)
+    libprotobuf-c-dev protobuf-c-compiler libjansson-dev libhwloc-dev
+    python3)

@@ -180,6 +180,7 @@ void launch_destroy(struct launch *l)
     if (l == NULL) {
         return;
     }
+    binding_destroy(l->binding);
     env_plan_destroy(l->plan);
     free(l->arguments);
     free(l->user);

@@ -13,6 +13,7 @@
 
 #include "common/error.h"
 #include "proto/message.h"
+#include "worker/binding.h"
 #include "worker/env.h"
 #include "worker/world.h"
 
@@ -36,7 +37,8 @@ struct launch {
     char *working_directory; /* NULL: the worker's */
     char *log_folder;        /* <log_dir>/attempt-<n>, NULL: no log files */
     struct env_plan *plan;
-    struct env_input input; /* what the plan points into */
+    struct binding *binding; /* of the ranks; NULL: they are not bound */
+    struct env_input input;  /* what the plan points into */
     uint32_t first_rank;
     uint32_t rank_count;
     uint32_t node_rank;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gpulaunch-worker: the agent of a node, or the probe that an agent starts.
+ * gpulaunch-worker: the agent of a node, or what an agent starts: a probe, or
+ * hwloc in a process of its own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "worker/agent.h"
 #include "worker/client.h"
 #include "worker/probe.h"
+#include "worker/topology.h"
 
 enum { JOIN_TIMEOUT_MS = 600000, HELP_BYTES_MAX = 64 << 10 };
 
@@ -190,6 +192,9 @@ int main(int argc, char *argv[])
     gpul_startup_signals();
     if (argc > 1 && strcmp(argv[1], "probe") == 0) {
         return probe_main(argc > 2 ? argv[2] : NULL);
+    }
+    if (argc > 1 && strcmp(argv[1], TOPOLOGY_VERB) == 0) {
+        return topology_main(argc > 2 ? argv[2] : "");
     }
     struct arguments a = {.config.join_timeout_ms = JOIN_TIMEOUT_MS};
     struct gpul_error err;
