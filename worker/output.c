@@ -10,6 +10,7 @@
 
 #include "proto/limits.h"
 #include "worker/failure.h"
+#include "worker/logpipe.h"
 
 /* What a pipe holds, by default, so one read empties it. */
 enum { READ_BYTES = 64 << 10 };
@@ -24,10 +25,7 @@ struct stream {
     struct stream *next; /* of all that are open */
     struct stream **link;
     uint32_t local_rank;
-    enum ranklog_stream which;
-    int fd;
-    int log; /* descriptor, -1: not made */
-    bool is_log_broken;
+    struct logpipe pipe;
 };
 
 /* The end of what a rank wrote to stderr. */
@@ -153,10 +151,7 @@ static void close_stream(struct stream *s)
     }
     uv_poll_stop(&s->poll);
     uv_close((uv_handle_t *)&s->poll, on_stream_closed);
-    close(s->fd);
-    if (s->log >= 0) {
-        close(s->log);
-    }
+    logpipe_release(&s->pipe);
 }
 
 static void tell_broken(struct output *o, const struct gpul_error *err)
@@ -168,29 +163,6 @@ static void tell_broken(struct output *o, const struct gpul_error *err)
                  "log files are incomplete, output goes on here: %s",
                  err->text);
         o->handlers.on_notice(o->arg, text);
-    }
-}
-
-static void write_log(struct stream *s, const char *bytes, size_t n)
-{
-    struct output *o = s->output;
-    if (s->is_log_broken || !ranklogs_is_on(o->logs)) {
-        return;
-    }
-    struct gpul_error err;
-    uint32_t rank = o->job.first_rank + s->local_rank;
-    int rc = 0;
-    if (s->log < 0) {
-        rc = ranklogs_open(o->logs, &s->log, rank, s->which, &err);
-    }
-    if (rc == 0 && n > 0 && (rc = ranklogs_write(s->log, bytes, n, &err))) {
-        char path[GPUL_PATH_BYTES_MAX + 1];
-        ranklogs_path(o->logs, path, sizeof(path), rank, s->which);
-        gpul_wrap(&err, rc, "%s", path);
-    }
-    if (rc != 0) {
-        s->is_log_broken = true;
-        tell_broken(o, &err);
     }
 }
 
@@ -219,8 +191,8 @@ static void send_frame(struct stream *s, char *bytes, size_t n)
     gpul__output__init(&body);
     body.rank = o->job.first_rank + s->local_rank;
     body.node_rank = o->job.node_rank;
-    body.stream = s->which == RANKLOG_OUT ? GPUL__OUTPUT__STREAM__STDOUT
-                                          : GPUL__OUTPUT__STREAM__STDERR;
+    body.stream = s->pipe.stream == RANKLOG_OUT ? GPUL__OUTPUT__STREAM__STDOUT
+                                                : GPUL__OUTPUT__STREAM__STDERR;
     body.data.data = (uint8_t *)bytes;
     body.data.len = n;
     Gpul__Frame frame;
@@ -231,11 +203,10 @@ static void send_frame(struct stream *s, char *bytes, size_t n)
     o->handlers.on_frame(o->arg, &frame);
 }
 
-static void take(struct stream *s, char *bytes, size_t n)
+static void show(struct stream *s, char *bytes, size_t n)
 {
     struct output *o = s->output;
-    write_log(s, bytes, n);
-    if (s->which == RANKLOG_ERR) {
+    if (s->pipe.stream == RANKLOG_ERR) {
         keep_tail(&o->tails[s->local_rank], bytes, n);
     }
     while (n > 0 && is_forwarding(o)) {
@@ -251,19 +222,23 @@ enum progress { READ_SOME, READ_EMPTY, READ_END, READ_NO_CREDIT };
 static enum progress read_once(struct stream *s)
 {
     struct output *o = s->output;
-    size_t most = room(o);
-    if (most == 0) {
+    struct gpul_error trouble = {0};
+    bool is_shown = is_forwarding(o) || s->pipe.stream == RANKLOG_ERR;
+    size_t n = room(o);
+    if (n == 0) {
         return READ_NO_CREDIT;
     }
-    ssize_t n;
-    do {
-        n = read(s->fd, o->buffer, most);
-    } while (n < 0 && errno == EINTR);
-    if (n > 0) {
-        take(s, o->buffer, (size_t)n);
-        return READ_SOME;
+    enum logpipe_progress progress =
+        logpipe_take(&s->pipe, is_shown ? o->buffer : NULL, &n, &trouble);
+    if (trouble.status != 0) {
+        tell_broken(o, &trouble);
     }
-    return n < 0 && errno == EAGAIN ? READ_EMPTY : READ_END;
+    if (progress == LOGPIPE_SOME && is_shown) {
+        show(s, o->buffer, n);
+    }
+    return progress == LOGPIPE_SOME    ? READ_SOME
+           : progress == LOGPIPE_EMPTY ? READ_EMPTY
+                                       : READ_END;
 }
 
 /* Until it is empty; a writer that never pauses is cut off. */
@@ -345,9 +320,7 @@ int output_add(struct output *o, uint32_t local_rank,
     s->poll.data = s;
     s->output = o;
     s->local_rank = local_rank;
-    s->which = stream;
-    s->fd = fd;
-    s->log = -1;
+    logpipe_init(&s->pipe, o->logs, o->job.first_rank + local_rank, stream, fd);
     s->next = o->open;
     s->link = &o->open;
     if (s->next != NULL) {
@@ -386,14 +359,16 @@ void output_touch_log(struct output *o, uint32_t local_rank)
     if (path[0] == 0 || access(path, F_OK) == 0) {
         return;
     }
+    struct gpul_error err;
+    int fd;
     for (struct stream *s = o->open; s != NULL; s = s->next) {
-        if (s->local_rank == local_rank && s->which == RANKLOG_ERR) {
-            write_log(s, NULL, 0);
+        if (s->local_rank == local_rank && s->pipe.stream == RANKLOG_ERR) {
+            if (logpipe_make_log(&s->pipe, &err) != 0) {
+                tell_broken(o, &err);
+            }
             return;
         }
     }
-    struct gpul_error err;
-    int fd;
     if (ranklogs_open(o->logs, &fd, rank, RANKLOG_ERR, &err) == 0) {
         close(fd);
     } else {

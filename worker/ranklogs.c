@@ -2,6 +2,7 @@
 #include "worker/ranklogs.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -60,6 +61,7 @@ int ranklogs_begin_folder(struct ranklogs *l, const char *log_dir,
     close_folder(l);
     free(l->log_dir);
     l->log_dir = NULL;
+    l->resumes = false;
     snprintf(l->name, sizeof(l->name), "%s", name);
     if (log_dir[0] == 0) {
         return 0;
@@ -163,6 +165,27 @@ static int make_folder(struct ranklogs *l, struct gpul_error *err)
     return rc;
 }
 
+/* One that an agent before us has made; its end is where it goes on. */
+static int reopen(const struct ranklogs *l, const char *name)
+{
+    struct stat st;
+    int fd = openat(l->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
+                    st.st_uid != geteuid() || lseek(fd, 0, SEEK_END) < 0)) {
+        close(fd);
+        errno = EEXIST;
+        fd = -1;
+    }
+    return fd;
+}
+
+static int open_file(struct ranklogs *l, const char *name)
+{
+    int fd = openat(l->folder, name,
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 && errno == EEXIST && l->resumes ? reopen(l, name) : fd;
+}
+
 int ranklogs_create(struct ranklogs *l, int *out, const char *name,
                     struct gpul_error *err)
 {
@@ -174,8 +197,7 @@ int ranklogs_create(struct ranklogs *l, int *out, const char *name,
     }
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s/%s", l->log_dir, l->name, name);
-    int fd = openat(l->folder, name,
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open_file(l, name);
     if (fd < 0) {
         return gpul_fail_errno(err, errno, "%s", path);
     }
@@ -216,6 +238,33 @@ int ranklogs_put_file(struct ranklogs *l, const char *name, const char *text,
     }
     close(fd);
     return rc;
+}
+
+/* ---- another agent's ---------------------------------------------------- */
+
+int ranklogs_resume(struct ranklogs *l, const char *folder,
+                    struct gpul_error *err)
+{
+    char path[PATH_MAX];
+    l->resumes = true;
+    if (!ranklogs_is_on(l)) {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "%s/%s", l->log_dir, folder);
+    DIR *dir = opendir(path);
+    if (dir == NULL) {
+        return 0; /* nothing was written */
+    }
+    int rc = keep_made(l, path);
+    for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;) {
+        if (e->d_name[0] != '.') {
+            snprintf(path, sizeof(path), "%s/%s/%s", l->log_dir, folder,
+                     e->d_name);
+            rc = keep_made(l, path);
+        }
+    }
+    closedir(dir);
+    return rc == 0 ? 0 : gpul_fail(err, rc, "log files");
 }
 
 /* ---- removing ----------------------------------------------------------- */

@@ -5,7 +5,8 @@
  * the first byte, so a quiet success leaves nothing. Edge.
  *
  * The two innermost folders must be real folders of this user; files are
- * created, never opened: a log goes into no file that was there before.
+ * created, never opened: a log goes into no file that was there before. Only
+ * an agent that goes on with another's ranks opens what that one made.
  */
 #ifndef WORKER_RANKLOGS_H
 #define WORKER_RANKLOGS_H
@@ -25,7 +26,8 @@ struct ranklogs {
     char *log_dir;                   /* absolute; NULL: no log files at all */
     char name[RANKLOG_FOLDER_BYTES]; /* of the folder below it */
     int folder;                      /* its descriptor, -1: not made yet */
-    char **made; /* paths of what was created, in order; owned */
+    bool resumes; /* files of this folder may be there: add to them */
+    char **made;  /* paths of what was created, in order; owned */
     size_t made_count;
     size_t made_capacity;
 };
@@ -42,13 +44,20 @@ int ranklogs_begin(struct ranklogs *l, const char *log_dir, uint32_t attempt,
 int ranklogs_begin_folder(struct ranklogs *l, const char *log_dir,
                           const char *name, struct gpul_error *err);
 
+/* After begin: this agent goes on where another has died. What is in this
+ * folder of the job is to be removed by it too, and logs are added to. Errors:
+ * GPUL_ENOMEM. */
+int ranklogs_resume(struct ranklogs *l, const char *folder,
+                    struct gpul_error *err);
+
 bool ranklogs_is_on(const struct ranklogs *l);
 
 /* Path of a log into `path`, whether it exists or not; "" if logs are off. */
 void ranklogs_path(const struct ranklogs *l, char *path, size_t bytes,
                    uint32_t rank, enum ranklog_stream stream);
 
-/* Create a log and return its descriptor in *fd. Errors: GPUL_ESYS naming
+/* Create a log, or find its end when resuming, and return its descriptor, for
+ * reading too, in *fd. Errors: GPUL_ESYS naming
  * the path; GPUL_EINVAL for a folder that is not this user's. */
 int ranklogs_open(struct ranklogs *l, int *fd, uint32_t rank,
                   enum ranklog_stream stream, struct gpul_error *err);

@@ -103,6 +103,54 @@ static void test_shared_folder(void **state)
     ranklogs_release(&other);
 }
 
+/* An agent after another adds to its files, and removes them too. */
+static void test_resume(void **state)
+{
+    (void)state;
+    struct ranklogs l;
+    struct stat st;
+    ranklogs_init(&l);
+    begin(&l, 1);
+    write_log(&l, 0, "first");
+    begin(&l, 2);
+    write_log(&l, 0, "second");
+    ranklogs_release(&l);
+
+    ranklogs_init(&l);
+    begin(&l, 2);
+    assert_int_equal(ranklogs_resume(&l, "no-such-folder", NULL), 0);
+    assert_int_equal(ranklogs_resume(&l, "attempt-1", NULL), 0);
+    assert_int_equal(ranklogs_resume(&l, "attempt-2", NULL), 0);
+    write_log(&l, 0, " and more");
+    write_log(&l, 1, "new");
+    assert_int_equal(stat(in_folder("deep/er/job/attempt-2/rank-0.out"), &st),
+                     0);
+    assert_int_equal(st.st_size, 15);
+    ranklogs_remove(&l);
+    assert_int_equal(access(in_folder("deep/er/job"), F_OK), -1);
+    ranklogs_release(&l);
+}
+
+/* Not even one that goes on opens what is no plain file. */
+static void test_resume_in_the_way(void **state)
+{
+    (void)state;
+    struct ranklogs l;
+    int fd;
+    ranklogs_init(&l);
+    begin(&l, 1);
+    write_log(&l, 0, "first");
+    assert_int_equal(symlink("/dev/null", in_folder("deep/er/job/attempt-1/"
+                                                    "rank-1.out")),
+                     0);
+    assert_int_equal(
+        mkfifo(in_folder("deep/er/job/attempt-1/rank-2.out"), 0600), 0);
+    assert_int_equal(ranklogs_resume(&l, "attempt-1", NULL), 0);
+    assert_int_equal(ranklogs_open(&l, &fd, 1, RANKLOG_OUT, NULL), GPUL_ESYS);
+    assert_int_equal(ranklogs_open(&l, &fd, 2, RANKLOG_OUT, NULL), GPUL_ESYS);
+    ranklogs_release(&l);
+}
+
 /* No log goes into a file that was there, nor through a link of a folder. */
 static void test_in_the_way(void **state)
 {
@@ -181,6 +229,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_life, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_shared_folder, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_resume, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_resume_in_the_way, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(test_in_the_way, make_folder,
                                         remove_folder),
