@@ -24,14 +24,19 @@ int agent_create(struct agent **out, const struct agent_config *config,
     a->config = *config;
     a->state = AGENT_CONNECTING;
     gpul_rng_init(&a->rng, config->instance);
+    a->now_ms = now_ms;
+    a->join_ms = config->join_timeout_ms;
     a->retry_at_ms = now_ms;
-    a->join_deadline_ms = now_ms + config->join_timeout_ms;
     a->beat_at_ms = AGENT_NEVER;
     a->lease_deadline_ms = AGENT_NEVER;
     a->linger_at_ms = AGENT_NEVER;
     a->kill_at_ms = AGENT_NEVER;
     a->abandon_at_ms = AGENT_NEVER;
     a->discard_at_ms = AGENT_NEVER;
+    if (config->held.generation != 0) {
+        agent_hold(a);
+    }
+    a->join_deadline_ms = now_ms + a->join_ms;
     world_init(&a->world);
     agent_selftest_init(&a->test);
     return 0;
@@ -104,7 +109,7 @@ void agent_stamp(const struct agent *a, Gpul__Frame *frame)
 
 uint32_t agent_grace_ms(const struct agent *a)
 {
-    return a->job != NULL ? a->job->grace_ms : 0;
+    return a->job != NULL ? a->job->grace_ms : a->config.held.grace_ms;
 }
 
 /* ---- states ------------------------------------------------------------- */
@@ -112,8 +117,10 @@ uint32_t agent_grace_ms(const struct agent *a)
 #define BIT(state) (1u << AGENT_##state)
 
 static const unsigned successors[] = {
-    [AGENT_CONNECTING] = BIT(CONNECTING) | BIT(HELLO) | BIT(LEAVING),
-    [AGENT_HELLO] = BIT(CONNECTING) | BIT(MEMBER) | BIT(LEAVING),
+    [AGENT_CONNECTING] =
+        BIT(CONNECTING) | BIT(HELLO) | BIT(STOPPING) | BIT(LEAVING),
+    [AGENT_HELLO] =
+        BIT(CONNECTING) | BIT(MEMBER) | BIT(STOPPING) | BIT(LEAVING),
     [AGENT_MEMBER] = BIT(ASSIGNED) | BIT(STOPPING) | BIT(LEAVING),
     [AGENT_ASSIGNED] = BIT(ASSIGNED) | BIT(PROBING) | BIT(RUNNING) |
                        BIT(STOPPING) | BIT(LEAVING),
@@ -140,8 +147,9 @@ static void check_invariants(const struct agent *a)
     bool is_stopping = a->state == AGENT_STOPPING;
     assert(a->test.alive == 0 || is_stopping || a->state == AGENT_PROBING ||
            a->state == AGENT_CLEARING);
-    assert(!a->has_ranks || is_stopping || a->state == AGENT_RUNNING);
-    assert(!a->has_ranks || a->has_output);
+    assert(!a->has_ranks || is_stopping || a->state == AGENT_RUNNING ||
+           a->is_held);
+    assert(!a->has_ranks || a->has_output || a->is_held);
     assert(a->assign == NULL || a->job != NULL);
     assert(!a->is_leaving || is_stopping || a->state == AGENT_LEAVING);
 }
@@ -211,14 +219,14 @@ void agent_keep(struct agent *a, struct gpul_buf *out, const Gpul__Frame *frame)
     a->has_failed |= gpul_message_encode(out, &copy, NULL) != 0;
 }
 
-static bool is_busy(const struct agent *a)
+bool agent_is_busy(const struct agent *a)
 {
     return a->test.alive > 0 || a->has_ranks || a->has_output;
 }
 
 void agent_stop(struct agent *a, int signal, uint32_t grace_ms)
 {
-    if (!is_busy(a)) {
+    if (!agent_is_busy(a)) {
         return;
     }
     agent_move(a, AGENT_STOPPING);
@@ -284,6 +292,9 @@ void agent_lost(struct agent *a, const char *why)
 static void send_idle(struct agent *a)
 {
     Gpul__Idle idle;
+    if (a->lease_ms == 0) {
+        return; /* no member yet */
+    }
     gpul__idle__init(&idle);
     idle.unclean = a->unclean;
     idle.n_unclean = a->unclean_count;
@@ -292,7 +303,6 @@ static void send_idle(struct agent *a)
     frame.body_case = GPUL__FRAME__BODY_IDLE;
     frame.idle = &idle;
     agent_send(a, AGENT_SEND, &frame);
-    agent_forget_unclean(a);
 }
 
 /* A request from outside, or the system going down. The second one means it:
@@ -377,13 +387,20 @@ uint64_t agent_next_deadline_ms(const struct agent *a)
 /* After each event: what has nothing alive any more moves on. */
 static void settle(struct agent *a)
 {
-    if (is_busy(a)) {
+    bool is_stopped = a->state == AGENT_STOPPING;
+    if (agent_is_busy(a)) {
         return;
     }
-    if (a->state == AGENT_STOPPING) {
+    if (is_stopped) {
         a->discard_at_ms = AGENT_NEVER;
         agent_move(a, AGENT_MEMBER);
         send_idle(a);
+    }
+    if (a->is_leaving && a->exit_code != AGENT_EXIT_OK) {
+        agent_send_leave(a, true);
+    }
+    if (is_stopped) {
+        agent_forget_unclean(a);
     }
     if (a->is_leaving) {
         agent_move(a, AGENT_LEAVING);

@@ -15,6 +15,9 @@
  * left behind is stopped, and the output is sent before Idle. In CLEARING a
  * self-test on GPUs has passed and their memory is waited for; a Launch that
  * comes meanwhile is kept.
+ *
+ * An agent that follows one that has died finds ranks that its keeper holds.
+ * They run on while it joins; Launch of their generation makes them its own.
  */
 #ifndef WORKER_AGENT_H
 #define WORKER_AGENT_H
@@ -50,13 +53,24 @@ enum agent_state {
     AGENT_LEAVING = 9,
 };
 
+/* What the keeper runs when an agent starts. */
+struct agent_held {
+    uint32_t generation; /* 0: nothing */
+    uint32_t attempt;
+    uint32_t grace_ms;
+    uint32_t orphan_ms; /* the ranks go on so long without an agent */
+    int signal;         /* of the stop that is under way, or 0 */
+};
+
 /* Everything pointed to is borrowed and must outlive the agent. */
 struct agent_config {
     const char *job_id;
     const char *node_name;
     const char *version;
     const char *coordinator; /* "address:port", for messages */
-    uint64_t instance;       /* random; also seeds the jitter of the retries */
+    uint64_t instance; /* of the keeper; seeds the jitter of the retries too */
+    uint32_t attach;   /* which agent of its keeper this is, from 0 */
+    struct agent_held held;
     uint32_t join_timeout_ms;
     const Gpul__Facts *facts; /* `address` is filled in from CONNECTED */
 };
@@ -78,6 +92,7 @@ enum agent_event_type {
                                         or (0) goes on */
     AGENT_EVENT_PROBE_STAGE = 13,    /* probe, stage: so far NCCL has come in
                                         it, see worker/nccl_log.h */
+    AGENT_EVENT_KEEPER_LOST = 14,    /* and its ranks with it; `unclean` */
 };
 
 /* What a probe is started for. */
@@ -104,7 +119,8 @@ struct agent_event {
     int signal;
     Gpul__Exit **exits;
     size_t exit_count;
-    char **unclean; /* ALL_GONE, PROBE_ENDED: "pid name" of what is left */
+    char **unclean; /* ALL_GONE, PROBE_ENDED, KEEPER_LOST: "pid name" of what
+                       is left */
     size_t unclean_count;
 };
 
@@ -116,7 +132,8 @@ enum agent_action_type {
                               arena; answered by PROBE_ENDED at last */
     AGENT_SEND_PROBES = 5, /* send all that live bytes of the arena */
     AGENT_KILL_PROBES = 6, /* all that live; each is answered by _ENDED */
-    AGENT_START_RANKS = 7, /* exec failures come as RANKS_ENDED */
+    AGENT_START_RANKS = 7, /* those that the keeper does not hold; exec
+                              failures come as RANKS_ENDED */
     AGENT_REPORT_ENV = 8,  /* what cannot be built comes as RANKS_ENDED */
     AGENT_STOP_RANKS = 9,  /* signal them and what they left behind */
     AGENT_KILL_RANKS = 10, /* SIGKILL, now and whatever turns up later */
@@ -125,8 +142,10 @@ enum agent_action_type {
     AGENT_CREDIT = 12,     /* bytes: the front end has written so many */
     AGENT_DISCARD_OUTPUT = 13, /* to the console; log files go on */
     AGENT_REMOVE_LOGS = 14,
-    AGENT_DISCONNECT = 15, /* close what is open, without a LOST */
-    AGENT_LEAVE = 16,      /* exit_code, text (NULL: nothing to say) */
+    AGENT_DISCONNECT = 15,  /* close what is open, without a LOST */
+    AGENT_LEAVE = 16,       /* exit_code, text (NULL: nothing to say) */
+    AGENT_ATTACHED = 17,    /* tell the keeper that we are a member */
+    AGENT_RENEW_PORTS = 18, /* lease again, from port_base, if it can be */
 };
 
 struct agent_action {
@@ -138,6 +157,7 @@ struct agent_action {
     uint32_t rank; /* of the self-test, DEVICE only */
     int signal;
     uint64_t bytes;
+    uint16_t port_base;
     int exit_code;
     const char *text;
 };

@@ -2,9 +2,10 @@
  *
  * What the parts of the agent share: agent.c has the actions, the clock and
  * the way out, agent_join.c the way in, agent_messages.c what the coordinator
- * says, agent_node.c what happens on the node, agent_probes.c the self-test,
- * agent_hearing.c what its probes say, agent_clear.c the wait for the memory of
- * the GPUs behind it. Nobody else includes this.
+ * says, agent_node.c what happens on the node, agent_keeper.c what its keeper
+ * holds, agent_probes.c the self-test, agent_hearing.c what its probes say,
+ * agent_clear.c the wait for the memory of the GPUs behind it. Nobody else
+ * includes this.
  */
 #ifndef WORKER_AGENT_INTERNAL_H
 #define WORKER_AGENT_INTERNAL_H
@@ -99,13 +100,15 @@ struct agent {
 
     /* What is alive on this node. */
     struct agent_selftest test;
-    bool has_ranks;  /* from START_RANKS to ALL_GONE */
+    bool is_held;    /* the keeper has ranks that are not yet ours */
+    bool has_ranks;  /* from START_RANKS, or held, to ALL_GONE */
     bool has_output; /* from START_RANKS to OUTPUT_DRAINED */
     uint32_t ranks_ended;
     char **unclean; /* for Idle; owned */
     size_t unclean_count;
 
     /* Deadlines, AGENT_NEVER when off. */
+    uint32_t join_ms; /* how long all of joining may take */
     uint64_t join_deadline_ms;
     uint64_t retry_at_ms;
     uint64_t beat_at_ms;
@@ -161,7 +164,20 @@ void agent_discard_after(struct agent *a, uint32_t grace_ms);
 void agent_leave(struct agent *a, int exit_code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The grace of the job, 0 before there is one. */
+/* At the start: the keeper holds ranks. */
+void agent_hold(struct agent *a);
+
+/* Are the ranks of this generation there, and not yet ours? */
+bool agent_is_place_held(const struct agent *a, uint32_t generation);
+
+/* Say that this node takes no part any more; a member only. `is_clean`: all
+ * that ran here is known to have ended, but what is unclean. */
+void agent_send_leave(struct agent *a, bool is_clean);
+
+/* The keeper has ended, and the ranks with it. */
+void agent_keeper_lost(struct agent *a, char **unclean, size_t n);
+
+/* The grace of the job, of held ranks before it is known, else 0. */
 uint32_t agent_grace_ms(const struct agent *a);
 
 /* The connection is of no use any more: stop, discard, leave. */
@@ -172,6 +188,9 @@ void agent_lost(struct agent *a, const char *why);
 void agent_connected(struct agent *a, const char *address);
 void agent_unconnected(struct agent *a, const char *why);
 void agent_join_overdue(struct agent *a);
+
+/* Anything alive, or output that is not yet out. */
+bool agent_is_busy(const struct agent *a);
 
 void agent_forget_unclean(struct agent *a);
 

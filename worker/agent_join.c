@@ -2,6 +2,7 @@
  *
  * From the first dial to Hello: bounded tries that spread out.
  */
+#include <signal.h>
 #include <stdio.h>
 
 #include "common/units.h"
@@ -43,6 +44,9 @@ void agent_connected(struct agent *a, const char *address)
     hello.job_id = agent_text(a->config.job_id);
     hello.node_name = agent_text(a->config.node_name);
     hello.instance = a->config.instance;
+    hello.attach = a->config.attach;
+    hello.held_generation = a->config.held.generation;
+    hello.held_attempt = a->config.held.attempt;
     hello.facts = &facts;
     Gpul__Frame frame;
     gpul__frame__init(&frame);
@@ -64,16 +68,18 @@ void agent_unconnected(struct agent *a, const char *why)
 void agent_join_overdue(struct agent *a)
 {
     char waited[AGENT_DURATION_BYTES];
-    gpul_format_duration(waited, a->config.join_timeout_ms);
+    int exit_code = a->is_held ? AGENT_EXIT_LOST : AGENT_EXIT_DEADLINE;
+    gpul_format_duration(waited, a->join_ms);
     if (a->state == AGENT_HELLO) {
-        agent_leave(a, AGENT_EXIT_DEADLINE,
+        agent_leave(a, exit_code,
                     "connected to the coordinator at %s, but it did not answer "
                     "within %s",
                     a->config.coordinator, waited);
     } else if (a->state == AGENT_CONNECTING) {
-        agent_leave(a, AGENT_EXIT_DEADLINE,
+        agent_leave(a, exit_code,
                     "no connection to the coordinator at %s within %s: %s",
                     a->config.coordinator, waited,
                     a->last_error[0] != 0 ? a->last_error : "no answer");
     }
+    agent_stop(a, SIGTERM, agent_grace_ms(a));
 }

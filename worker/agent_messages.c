@@ -15,6 +15,7 @@ static void fault(struct agent *a, const char *why)
 {
     agent_leave(a, AGENT_EXIT_FAILED, "the coordinator at %s sent %s",
                 a->config.coordinator, why);
+    agent_send_leave(a, !agent_is_busy(a));
     agent_lost(a, why);
 }
 
@@ -52,7 +53,9 @@ static void on_welcome(struct agent *a, const Gpul__Frame *frame)
 {
     const Gpul__Welcome *welcome = frame->welcome;
     if (a->state != AGENT_HELLO) {
-        unexpected(a, frame);
+        if (!a->is_leaving) {
+            unexpected(a, frame);
+        }
         return;
     }
     if (welcome->protocol < GPUL_PROTOCOL_MIN ||
@@ -68,6 +71,7 @@ static void on_welcome(struct agent *a, const Gpul__Frame *frame)
     a->join_deadline_ms = AGENT_NEVER;
     a->beat_at_ms = a->now_ms + a->heartbeat_ms;
     a->lease_deadline_ms = a->now_ms + a->lease_ms;
+    agent_emit(a, AGENT_ATTACHED);
 }
 
 static void on_refuse(struct agent *a, const Gpul__Refuse *refuse)
@@ -109,6 +113,19 @@ static bool is_sound(const Gpul__Assign *assign)
            assign->first_rank <= assign->world_size - assign->rank_count;
 }
 
+/* Held ranks have their ports; all others get some. */
+static void take_place(struct agent *a)
+{
+    agent_move(a, AGENT_ASSIGNED);
+    a->port_base = 0;
+    a->test.device_count = 0;
+    if (!agent_is_place_held(a, a->generation)) {
+        a->is_held = false;
+        a->awaits_ports = true;
+        agent_emit(a, AGENT_LEASE_PORTS);
+    }
+}
+
 static void on_assign(struct agent *a, const Gpul__Frame *frame)
 {
     const Gpul__Assign *assign = frame->assign;
@@ -121,6 +138,10 @@ static void on_assign(struct agent *a, const Gpul__Frame *frame)
         fault(a, "a place that is not in the world");
         return;
     }
+    if (a->has_ranks && !agent_is_place_held(a, frame->generation)) {
+        fault(a, "a new generation while ranks of another run here");
+        return;
+    }
     ProtobufCMessage *copy = copy_message(a, &assign->base);
     if (a->assign != NULL) {
         gpul__assign__free_unpacked(a->assign, NULL);
@@ -131,22 +152,28 @@ static void on_assign(struct agent *a, const Gpul__Frame *frame)
         return;
     }
     a->generation = frame->generation;
-    a->test.device_count = 0;
-    agent_move(a, AGENT_ASSIGNED);
-    a->port_base = 0;
-    a->awaits_ports = true;
-    agent_emit(a, AGENT_LEASE_PORTS);
+    take_place(a);
+}
+
+/* The ports of held ranks are in the roster only. */
+static void renew_ports(struct agent *a)
+{
+    a->port_base = a->world.port_bases[a->assign->node_rank];
+    agent_emit(a, AGENT_RENEW_PORTS)->port_base = a->port_base;
 }
 
 static void on_roster(struct agent *a, const Gpul__Frame *frame)
 {
-    if (a->state != AGENT_ASSIGNED || a->port_base == 0) {
+    if (a->state != AGENT_ASSIGNED || (a->port_base == 0 && !a->is_held)) {
         unexpected(a, frame);
         return;
     }
     struct gpul_error err;
     int rc = world_add(&a->world, frame->roster, &err);
     if (rc == 0 && world_is_complete(&a->world)) {
+        if (a->is_held) {
+            renew_ports(a);
+        }
         rc = world_check_node(&a->world, a->assign->node_rank,
                               a->assign->first_rank, a->assign->rank_count,
                               a->port_base, &err);
@@ -168,8 +195,9 @@ void agent_launch(struct agent *a)
         return;
     }
     agent_move(a, AGENT_RUNNING);
-    a->has_ranks = true;
+    a->has_ranks = true; /* held ones may be gone: that is told again */
     a->has_output = true;
+    a->is_held = false;
     a->ranks_ended = 0;
     agent_emit(a, AGENT_START_RANKS);
 }
@@ -198,6 +226,9 @@ static void on_stop(struct agent *a, const Gpul__Stop *stop)
     }
     if (a->state < AGENT_MEMBER) {
         return;
+    }
+    if (a->is_held) {
+        a->generation = a->config.held.generation;
     }
     agent_stop(a, signal, stop->grace_ms);
     agent_discard_after(a, stop->grace_ms);

@@ -110,6 +110,10 @@ static void on_all_gone(struct agent *a, char **unclean, size_t n)
     a->abandon_at_ms = AGENT_NEVER;
     agent_forget_unclean(a); /* a probe among them is in this list too */
     agent_add_unclean(a, unclean, n);
+    if (a->is_held && a->state != AGENT_STOPPING) {
+        return; /* their exits are still to be told */
+    }
+    a->is_held = false;
     agent_move(a, AGENT_STOPPING);
 }
 
@@ -136,6 +140,9 @@ void agent_observe(struct agent *a, const struct agent_event *event)
         break;
     case AGENT_EVENT_ALL_GONE:
         on_all_gone(a, event->unclean, event->unclean_count);
+        break;
+    case AGENT_EVENT_KEEPER_LOST:
+        agent_keeper_lost(a, event->unclean, event->unclean_count);
         break;
     case AGENT_EVENT_OUTPUT_DRAINED:
         a->has_output = a->has_output && a->has_ranks;

@@ -1,58 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/client.h"
+#include "worker/client_run.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/wait.h>
-#include <uv.h>
 
-#include "common/children.h"
 #include "common/clock.h"
 #include "proto/limits.h"
-#include "proto/transport.h"
-#include "worker/agent.h"
-#include "worker/eventqueue.h"
-#include "worker/facts.h"
-#include "worker/ports.h"
-#include "worker/prober.h"
-#include "worker/workload.h"
 
 /* How long the last words may take on their way out. */
 enum { FLUSH_MS = 2000 };
 
-/* What wakes the loop beside descriptors and time. */
-static const int watched_signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
-enum { WATCHED_SIGNALS = sizeof(watched_signals) / sizeof(int) };
-
-struct client {
-    uv_loop_t loop;
-    uv_timer_t timer;
-    uv_signal_t signals[WATCHED_SIGNALS];
-    const struct client_config *config;
-    struct gpul_buf coordinator; /* host:port, for messages */
-    struct agent *agent;
-    struct agent_actions actions;
-    struct gpul_transport *transport; /* NULL: none */
-    struct facts facts;
-    struct ports_lease lease;
-    struct prober prober;
-    struct workload *workload;
-    struct eventqueue queue;
-    bool is_pumping;
-    bool has_left;
-    int exit_code;
-    char *text;
-};
-
 static void step(struct client *c, struct agent_event *event);
-static void pump(struct client *c);
 
-static struct waiting_event *post(struct client *c, enum agent_event_type type,
+struct waiting_event *client_post(struct client *c, enum agent_event_type type,
                                   const char *text)
 {
     return eventqueue_put(&c->queue, type, text);
@@ -65,8 +27,8 @@ static void on_connected(void *arg)
     struct client *c = arg;
     char address[GPUL_ADDRESS_BYTES_MAX + 1];
     gpul_transport_local_address(c->transport, address, NULL);
-    post(c, AGENT_EVENT_CONNECTED, address);
-    pump(c);
+    client_post(c, AGENT_EVENT_CONNECTED, address);
+    client_pump(c);
 }
 
 static void on_message(void *arg, const Gpul__Frame *frame)
@@ -74,7 +36,7 @@ static void on_message(void *arg, const Gpul__Frame *frame)
     struct client *c = arg;
     struct agent_event event = {.type = AGENT_EVENT_MESSAGE, .frame = frame};
     step(c, &event);
-    pump(c);
+    client_pump(c);
 }
 
 static void on_closed(void *arg, const struct gpul_error *why)
@@ -82,8 +44,8 @@ static void on_closed(void *arg, const struct gpul_error *why)
     struct client *c = arg;
     c->transport = NULL;
     if (why != NULL && !c->has_left) {
-        post(c, AGENT_EVENT_LOST, why->text);
-        pump(c);
+        client_post(c, AGENT_EVENT_LOST, why->text);
+        client_pump(c);
     }
 }
 
@@ -100,7 +62,7 @@ static void dial(struct client *c)
                                c->config->coordinator.port,
                                GPUL_PEER_COORDINATOR, &handlers, c, &err)) {
         c->transport = NULL;
-        post(c, AGENT_EVENT_LOST, err.text);
+        client_post(c, AGENT_EVENT_LOST, err.text);
     }
 }
 
@@ -126,7 +88,8 @@ static void lease_ports(struct client *c)
     struct gpul_error err = {0};
     ports_release(&c->lease);
     int rc = ports_lease(&c->lease, &request, &err);
-    post(c, AGENT_EVENT_PORTS, err.text)->port_base = c->lease.first_port;
+    client_post(c, AGENT_EVENT_PORTS, err.text)->port_base =
+        c->lease.first_port;
     if (rc == 0 && c->lease.is_ephemeral) {
         workload_notice(c->workload,
                         "no ports are free outside the kernel's ephemeral "
@@ -135,22 +98,35 @@ static void lease_ports(struct client *c)
     }
 }
 
+/* Of ranks that run: nothing can be done about a lease that is gone. */
+static void renew_ports(struct client *c, uint16_t first_port)
+{
+    const Gpul__Assign *assign = agent_assign(c->agent);
+    ports_release(&c->lease);
+    ports_renew(&c->lease, first_port, assign->rank_count + GPUL_EXTRA_PORTS);
+}
+
 static void on_probe_event(void *arg, struct agent_event *event)
 {
     struct client *c = arg;
     step(c, event);
-    pump(c);
+    client_pump(c);
 }
 
 static void on_probe_ended(void *arg, uint32_t probe, const char *how,
                            bool is_abandoned)
 {
     struct client *c = arg;
-    struct waiting_event *e = post(c, AGENT_EVENT_PROBE_ENDED, how);
+    struct waiting_event *e = client_post(c, AGENT_EVENT_PROBE_ENDED, how);
     e->probe = probe;
     e->is_unclean = is_abandoned;
-    pump(c);
+    client_pump(c);
 }
+
+const struct prober_handlers client_prober_handlers = {
+    .on_event = on_probe_event,
+    .on_ended = on_probe_ended,
+};
 
 static void start_probe(struct client *c, const struct agent_action *action)
 {
@@ -169,7 +145,8 @@ static void start_probe(struct client *c, const struct agent_action *action)
         rc = prober_start(&c->prober, &start, &err);
     }
     if (rc != 0) {
-        post(c, AGENT_EVENT_PROBE_ENDED, err.text)->probe = action->probe;
+        client_post(c, AGENT_EVENT_PROBE_ENDED, err.text)->probe =
+            action->probe;
     }
 }
 
@@ -186,26 +163,31 @@ static void on_frame(void *arg, Gpul__Frame *frame)
 
 static void on_exits(void *arg)
 {
-    post(arg, AGENT_EVENT_RANKS_ENDED, NULL);
+    client_post(arg, AGENT_EVENT_RANKS_ENDED, NULL);
 }
 
 static void on_gone(void *arg)
 {
-    post(arg, AGENT_EVENT_ALL_GONE, NULL);
+    client_post(arg, AGENT_EVENT_ALL_GONE, NULL);
 }
 
 static void on_drained(void *arg)
 {
     struct client *c = arg;
-    post(c, AGENT_EVENT_OUTPUT_DRAINED, NULL);
-    pump(c);
+    client_post(c, AGENT_EVENT_OUTPUT_DRAINED, NULL);
+    client_pump(c);
 }
+
+const struct workload_handlers client_workload_handlers = {
+    .on_frame = on_frame,
+    .on_exits = on_exits,
+    .on_gone = on_gone,
+    .on_drained = on_drained,
+};
 
 /* ---- the way out -------------------------------------------------------- */
 
-/* Without memory nothing is left to be done in order; then the ranks die
- * with this process. */
-static void leave(struct client *c, int exit_code, const char *text)
+void client_leave(struct client *c, int exit_code, const char *text)
 {
     if (c->has_left) {
         return;
@@ -214,9 +196,8 @@ static void leave(struct client *c, int exit_code, const char *text)
     c->exit_code = exit_code;
     snprintf(c->text, CLIENT_TEXT_BYTES, "%s", text != NULL ? text : "");
     uv_close((uv_handle_t *)&c->timer, NULL);
-    for (size_t i = 0; i < WATCHED_SIGNALS; i++) {
-        uv_close((uv_handle_t *)&c->signals[i], NULL);
-    }
+    uv_close((uv_handle_t *)&c->child_signal, NULL);
+    keeperlink_mute(c->keeper);
     prober_release(&c->prober);
     workload_destroy(c->workload);
     c->workload = NULL;
@@ -232,6 +213,12 @@ static void send_bytes(struct client *c, const struct agent_action *action)
                                   c->actions.arena.data + action->offset,
                                   action->n, NULL);
     }
+}
+
+void client_tell_keeper(struct client *c, enum keeper_packet_type type)
+{
+    const struct keeper_packet packet = {.type = type, .status = c->exit_code};
+    keeperlink_send(c->keeper, &packet, NULL, 0, NULL);
 }
 
 static void apply(struct client *c, const struct agent_action *action)
@@ -259,7 +246,7 @@ static void apply(struct client *c, const struct agent_action *action)
         prober_kill(&c->prober);
         break;
     case AGENT_START_RANKS:
-        rc = workload_start(c->workload, c->agent, gpul_clock_ms(), &err);
+        rc = workload_start(c->workload, c->agent, &err);
         break;
     case AGENT_REPORT_ENV:
         rc = workload_report(c->workload, c->agent, &err);
@@ -287,19 +274,25 @@ static void apply(struct client *c, const struct agent_action *action)
         disconnect(c);
         break;
     case AGENT_LEAVE:
-        leave(c, action->exit_code, action->text);
+        client_leave(c, action->exit_code, action->text);
+        break;
+    case AGENT_ATTACHED:
+        client_tell_keeper(c, KEEPER_ATTACHED);
+        break;
+    case AGENT_RENEW_PORTS:
+        renew_ports(c, action->port_base);
         break;
     }
     if (rc != 0) {
-        leave(c, AGENT_EXIT_FAILED, err.text);
+        client_leave(c, AGENT_EXIT_FAILED, err.text);
     }
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct client *c = timer->data;
-    post(c, AGENT_EVENT_TICK, NULL);
-    pump(c);
+    client_post(c, AGENT_EVENT_TICK, NULL);
+    client_pump(c);
 }
 
 static void arm_timer(struct client *c)
@@ -329,13 +322,13 @@ static void step(struct client *c, struct agent_event *event)
     }
     c->is_pumping = was_pumping;
     if (rc != 0) {
-        leave(c, AGENT_EXIT_FAILED, err.text);
+        client_leave(c, AGENT_EXIT_FAILED, err.text);
     }
 }
 
 /* Events come up while actions are applied; they wait until that is done, as
  * actions are good until the next step only. */
-static void pump(struct client *c)
+void client_pump(struct client *c)
 {
     if (c->is_pumping) {
         return;
@@ -351,7 +344,8 @@ static void pump(struct client *c)
         };
         if (w.type == AGENT_EVENT_RANKS_ENDED) {
             event.exit_count = workload_take_exits(c->workload, &event.exits);
-        } else if (w.type == AGENT_EVENT_ALL_GONE) {
+        } else if (w.type == AGENT_EVENT_ALL_GONE ||
+                   w.type == AGENT_EVENT_KEEPER_LOST) {
             event.unclean_count = workload_unclean(c->workload, &event.unclean);
         }
         char *text = w.text;
@@ -364,135 +358,4 @@ static void pump(struct client *c)
     if (!c->has_left) {
         arm_timer(c);
     }
-}
-
-/* ---- signals ------------------------------------------------------------ */
-
-/* With the last probe the agent may leave, and the workload is gone then. */
-static void reap_children(struct client *c)
-{
-    int status;
-    pid_t pid;
-    uint64_t now_ms = gpul_clock_ms();
-    prober_look(&c->prober);
-    while (!c->has_left && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (!prober_reap(&c->prober, pid, status) && !c->has_left) {
-            workload_reap(c->workload, pid, status, now_ms);
-        }
-    }
-    if (!c->has_left) {
-        workload_settle(c->workload);
-    }
-    pump(c);
-}
-
-static void on_signal(uv_signal_t *handle, int signal)
-{
-    struct client *c = handle->data;
-    if (signal == SIGCHLD) {
-        reap_children(c);
-        return;
-    }
-    post(c, AGENT_EVENT_SIGNAL, NULL)->signal = signal;
-    pump(c);
-}
-
-/* ---- setting up --------------------------------------------------------- */
-
-static int watch(struct client *c, struct gpul_error *err)
-{
-    int rc = uv_timer_init(&c->loop, &c->timer);
-    c->timer.data = c;
-    for (size_t i = 0; i < WATCHED_SIGNALS; i++) {
-        uv_signal_init(&c->loop, &c->signals[i]);
-        c->signals[i].data = c;
-        if (rc == 0) {
-            rc = uv_signal_start(&c->signals[i], on_signal, watched_signals[i]);
-        }
-    }
-    return rc == 0 ? 0
-                   : gpul_fail(err, GPUL_ESYS, "watching signals: %s",
-                               uv_strerror(rc));
-}
-
-static int make_agent(struct client *c, struct gpul_error *err)
-{
-    const struct gpul_hostport *to = &c->config->coordinator;
-    gpul_buf_init(&c->coordinator, CLIENT_TEXT_BYTES);
-    if (gpul_hostport_append(&c->coordinator, to->host, to->port) != 0) {
-        return gpul_fail(err, GPUL_ENOMEM, "address of the coordinator");
-    }
-    struct agent_config config = {
-        .job_id = c->config->job_id,
-        .node_name = c->config->node_name,
-        .version = GPULAUNCH_VERSION,
-        .coordinator = gpul_buf_text(&c->coordinator),
-        .join_timeout_ms = c->config->join_timeout_ms,
-        .facts = &c->facts.message,
-    };
-    if (getrandom(&config.instance, sizeof(config.instance), 0) < 0) {
-        return gpul_fail_errno(err, errno, "random numbers");
-    }
-    return agent_create(&c->agent, &config, gpul_clock_ms(), err);
-}
-
-static int set_up(struct client *c, struct gpul_error *err)
-{
-    static const struct workload_handlers workload_handlers = {
-        .on_frame = on_frame,
-        .on_exits = on_exits,
-        .on_gone = on_gone,
-        .on_drained = on_drained,
-    };
-    static const struct prober_handlers prober_handlers = {
-        .on_event = on_probe_event,
-        .on_ended = on_probe_ended,
-    };
-    int rc = facts_read_here(&c->facts, err);
-    if (rc == 0) {
-        rc = make_agent(c, err);
-    }
-    if (rc == 0) {
-        rc = workload_create(&c->workload, &c->loop, &c->facts,
-                             c->config->node_name, &workload_handlers, c, err);
-    }
-    prober_init(&c->prober, &c->loop, &prober_handlers, c);
-    int watching = watch(c, err);
-    return rc != 0 ? rc : watching;
-}
-
-static void tear_down(struct client *c)
-{
-    agent_destroy(c->agent);
-    agent_actions_release(&c->actions);
-    gpul_buf_release(&c->coordinator);
-    facts_release(&c->facts);
-    ports_release(&c->lease);
-    uv_loop_close(&c->loop);
-    free(c);
-}
-
-int client_run(const struct client_config *config, char *text)
-{
-    struct client *c = calloc(1, sizeof(*c));
-    if (c == NULL || uv_loop_init(&c->loop) != 0) {
-        snprintf(text, CLIENT_TEXT_BYTES, "cannot set up an event loop");
-        free(c);
-        return AGENT_EXIT_FAILED;
-    }
-    c->config = config;
-    c->text = text;
-    agent_actions_init(&c->actions);
-    gpul_children_adopt();
-    struct gpul_error err;
-    if (set_up(c, &err) == 0) {
-        post(c, AGENT_EVENT_TICK, NULL);
-        pump(c);
-    } else {
-        leave(c, AGENT_EXIT_FAILED, err.text);
-    }
-    uv_run(&c->loop, UV_RUN_DEFAULT);
-    int exit_code = c->exit_code;
-    tear_down(c);
-    return exit_code;
 }

@@ -3,9 +3,10 @@
  * The agent's edge: the loop that feeds worker/agent.h with what happens and
  * does what it says.
  *
- * Happy path: dial, carry frames both ways, lease ports, run the probe, run
- * the ranks, carry their output, leave when told. All that can go wrong is
- * the agent's to judge: here it only becomes an event.
+ * Happy path: hear what the keeper holds, dial, carry frames both ways, lease
+ * ports, run the probe, have the keeper run the ranks, carry their output,
+ * leave when told. All that can go wrong is the agent's to judge: here it only
+ * becomes an event.
  */
 #ifndef WORKER_CLIENT_H
 #define WORKER_CLIENT_H
@@ -23,9 +24,10 @@ struct client_config {
     uint32_t join_timeout_ms;
 };
 
-/* Be the agent of this node until the job is over. Returns the exit code of
- * the program; `text` (CLIENT_TEXT_BYTES) then says why, "" if there is
- * nothing to say. Call once, from the main thread. */
-int client_run(const struct client_config *config, char *text);
+/* Be the agent of this node until the job is over; `keeper`, which is taken
+ * over, is our end of the pair with the keeper, whose fork this process is.
+ * Writes what is to be said of the end to stderr, tells the keeper the exit
+ * code of the program and returns it. Call once, from the main thread. */
+int client_run(const struct client_config *config, int keeper);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gpulaunch-worker: the agent of a node, or what an agent starts: a probe, or
- * hwloc in a process of its own.
+ * gpulaunch-worker: keeper and agent of a node, or what an agent starts: a
+ * probe, or hwloc in a process of its own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +20,7 @@
 #include "proto/text.h"
 #include "worker/agent.h"
 #include "worker/client.h"
+#include "worker/keeper.h"
 #include "worker/probe.h"
 #include "worker/topology.h"
 
@@ -187,6 +188,12 @@ static int parse(struct arguments *a, int argc, char *argv[],
     return 0;
 }
 
+/* In the keeper's fork. */
+static int run_agent(void *arg, int keeper)
+{
+    return client_run(arg, keeper);
+}
+
 int main(int argc, char *argv[])
 {
     gpul_startup_signals();
@@ -207,10 +214,10 @@ int main(int argc, char *argv[])
     if (a.wants_version) {
         return print("gpulaunch-worker " GPULAUNCH_VERSION "\n");
     }
-    char text[CLIENT_TEXT_BYTES];
-    int exit_code = client_run(&a.config, text);
-    if (text[0] != 0) {
-        fprintf(stderr, "gpulaunch-worker: %s: %s\n", a.config.node_name, text);
-    }
-    return exit_code;
+    const struct keeper_config keeper = {
+        .agent_main = run_agent,
+        .arg = &a.config,
+        .node_name = a.config.node_name,
+    };
+    return keeper_run(&keeper);
 }

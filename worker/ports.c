@@ -84,10 +84,13 @@ static void give_back(struct ports_lease *lease)
     }
 }
 
-/* Lease and probe one run. Returns 0, or why not, as an errno value; the
- * lease is then without descriptors. */
-static int take_run(struct ports_lease *lease, uint16_t first_port,
-                    uint32_t port_count, size_t block_count)
+static size_t blocks_of(uint32_t port_count)
+{
+    return (port_count - 1) / PORTPLAN_BLOCK_PORTS + 1;
+}
+
+static int take_blocks(struct ports_lease *lease, uint16_t first_port,
+                       size_t block_count)
 {
     unsigned int block = first_port / PORTPLAN_BLOCK_PORTS;
     int failure = 0;
@@ -99,6 +102,15 @@ static int take_run(struct ports_lease *lease, uint16_t first_port,
             lease->fds[lease->fd_count++] = fd;
         }
     }
+    return failure;
+}
+
+/* Lease and probe one run. Returns 0, or why not, as an errno value; the
+ * lease is then without descriptors. */
+static int take_run(struct ports_lease *lease, uint16_t first_port,
+                    uint32_t port_count, size_t block_count)
+{
+    int failure = take_blocks(lease, first_port, block_count);
     for (uint32_t i = 0; i < port_count && failure == 0; i++) {
         failure = probe((uint16_t)(first_port + i), false);
     }
@@ -166,7 +178,7 @@ int ports_lease(struct ports_lease *out, const struct ports_request *request,
         .avoid_ports = request->avoid_ports,
         .avoid_count = request->avoid_count,
     };
-    size_t block_count = (in.port_count - 1) / PORTPLAN_BLOCK_PORTS + 1;
+    size_t block_count = blocks_of(in.port_count);
     *out = (struct ports_lease){0};
     struct portplan *plan = malloc(sizeof(*plan));
     out->fds = malloc(block_count * sizeof(*out->fds));
@@ -183,6 +195,20 @@ int ports_lease(struct ports_lease *out, const struct ports_request *request,
         ports_release(out);
     }
     return rc;
+}
+
+bool ports_renew(struct ports_lease *out, uint16_t first_port,
+                 uint32_t port_count)
+{
+    size_t block_count = blocks_of(port_count);
+    *out = (struct ports_lease){.first_port = first_port};
+    out->fds = malloc(block_count * sizeof(*out->fds));
+    bool is_ours =
+        out->fds != NULL && take_blocks(out, first_port, block_count) == 0;
+    if (!is_ours) {
+        ports_release(out);
+    }
+    return is_ours;
 }
 
 void ports_release(struct ports_lease *lease)

@@ -37,6 +37,11 @@ struct ports_lease {
 int ports_lease(struct ports_lease *out, const struct ports_request *request,
                 struct gpul_error *err);
 
+/* Lease these ports again, which an agent before us had and our ranks use.
+ * False: somebody else has been faster. */
+bool ports_renew(struct ports_lease *out, uint16_t first_port,
+                 uint32_t port_count);
+
 /* Give the ports back. An empty lease is fine. */
 void ports_release(struct ports_lease *lease);
 

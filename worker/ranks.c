@@ -1,93 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/ranks.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/spawn.h"
+#include "common/clock.h"
 #include "proto/limits.h"
-#include "proto/text.h"
-#include "worker/failure.h"
 #include "worker/ports.h"
+#include "worker/rankexits.h"
+#include "worker/rankstart.h"
 
-struct rank {
-    pid_t pid; /* 0: not running */
-    uint64_t started_ms;
+enum rank_state {
+    RANK_FREE = 0, /* nobody has started it */
+    RANK_HELD,     /* by the keeper, from an agent before us */
+    RANK_OURS,     /* its start was sent, its end has not come */
+    RANK_OVER,
 };
 
-/* Why ranks cannot be started; the first reason holds for those after it. */
-struct refusal {
-    int exec_errno; /* 0: none */
-    char text[GPUL_ERROR_TEXT_BYTES];
+struct rank {
+    enum rank_state state;
+    uint64_t started_ms;
+    /* Of a held one: RANK, or EXIT since that came; and its pipes. */
+    struct keeper_packet last;
+    int kept[KEEPER_KEPT_FDS_MAX];
+    size_t kept_count;
 };
 
 struct ranks {
+    struct keeperlink *keeper;
     struct output *output;
     struct ranklogs *logs;
     const struct launch *launch;
     struct rank *list; /* by local rank */
     uint32_t count;
-    uint32_t alive;
-    char *path; /* of the command, found once */
-    int null_fd;
-    struct refusal refusal;
-    Gpul__Exit **exits; /* room for `count` */
-    size_t exit_count;
-    size_t taken;
+    bool has_begun;           /* BEGIN was sent, by us or before us */
+    uint32_t held_generation; /* 0: nothing is held */
+    bool is_stopping;         /* what is held: nothing more is started */
+    bool is_orphaned;         /* the keeper is gone: the end is near */
+    uint32_t without_output;
+    struct rankstart start;
+    struct rankexits exits;
 };
 
-int ranks_create(struct ranks **out, struct output *output,
-                 struct ranklogs *logs, struct gpul_error *err)
+int ranks_create(struct ranks **out, struct keeperlink *keeper,
+                 struct output *output, struct ranklogs *logs,
+                 struct gpul_error *err)
 {
     struct ranks *r = calloc(1, sizeof(*r));
     *out = r;
     if (r == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "ranks");
     }
+    r->keeper = keeper;
     r->output = output;
     r->logs = logs;
-    r->null_fd = -1;
+    rankstart_init(&r->start);
+    rankexits_init(&r->exits, output, logs);
     return 0;
-}
-
-static void free_exits(struct ranks *r, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        gpul__exit__free_unpacked(r->exits[i], NULL);
-    }
-    r->exit_count -= n;
-    memmove(r->exits, r->exits + n, r->exit_count * sizeof(*r->exits));
-    r->taken = 0;
 }
 
 static void forget(struct ranks *r)
 {
-    if (r->exits != NULL) {
-        free_exits(r, r->exit_count);
+    for (uint32_t i = 0; i < r->count; i++) {
+        for (size_t k = 0; k < r->list[i].kept_count; k++) {
+            close(r->list[i].kept[k]);
+        }
     }
-    free(r->exits);
+    rankexits_release(&r->exits);
     free(r->list);
-    free(r->path);
-    r->exits = NULL;
     r->list = NULL;
-    r->path = NULL;
     r->count = 0;
-    r->alive = 0;
-    r->refusal.exec_errno = 0;
+    r->has_begun = false;
+    r->held_generation = 0;
+    r->is_stopping = false;
+    r->without_output = 0;
 }
 
 void ranks_destroy(struct ranks *r)
 {
     if (r != NULL) {
         forget(r);
+        rankstart_release(&r->start);
         free(r);
     }
 }
@@ -95,270 +92,202 @@ void ranks_destroy(struct ranks *r)
 static int make_room(struct ranks *r, uint32_t count, struct gpul_error *err)
 {
     forget(r);
-    r->list = calloc(count, sizeof(*r->list));
-    r->exits = calloc(count, sizeof(*r->exits));
-    if (r->list == NULL || r->exits == NULL) {
-        forget(r);
-        return gpul_fail(err, GPUL_ENOMEM, "%u ranks", count);
+    int rc = rankexits_begin(&r->exits, count, err);
+    r->list = rc == 0 ? calloc(count, sizeof(*r->list)) : NULL;
+    if (r->list == NULL) {
+        return gpul_fail(rc == 0 ? err : NULL, GPUL_ENOMEM, "%u ranks", count);
     }
     r->count = count;
     return 0;
 }
 
-/* ---- exits -------------------------------------------------------------- */
-
-/* Text of an exit that the schema's own free can free. */
-static bool set_text(char **slot, const char *text)
+bool ranks_are_alive(const struct ranks *r)
 {
-    char *copy = text[0] != 0 ? strdup(text) : NULL;
-    if (copy != NULL) {
-        *slot = copy;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct rank *rank = &r->list[i];
+        bool is_held_alive = rank->state == RANK_HELD &&
+                             rank->last.type == KEEPER_RANK &&
+                             rank->last.pid != 0;
+        if (rank->state == RANK_OURS || is_held_alive) {
+            return true;
+        }
     }
-    return copy != NULL || text[0] == 0;
+    return false;
 }
 
-/* NULL without memory: the rank still counts as ended, and the coordinator
- * hears of it by Idle at the latest. */
-static Gpul__Exit *add_exit(struct ranks *r, uint32_t rank)
+bool ranks_have_begun(const struct ranks *r)
 {
-    assert(r->exit_count < r->count);
-    Gpul__Exit *e = malloc(sizeof(*e));
-    if (e != NULL) {
-        gpul__exit__init(e);
-        e->rank = rank;
-        r->exits[r->exit_count++] = e;
-    }
-    return e;
+    return r->has_begun;
 }
 
-static void add_refused(struct ranks *r, uint32_t rank)
+uint32_t ranks_without_output(const struct ranks *r)
 {
-    Gpul__Exit *e = add_exit(r, rank);
-    if (e != NULL) {
-        e->exec_errno = (uint32_t)r->refusal.exec_errno;
-        gpul_text_clean(r->refusal.text, GPUL_TEXT_BYTES_MAX);
-        set_text(&e->text, r->refusal.text);
-    }
-}
-
-static void add_port_taken(struct ranks *r, uint32_t rank, uint16_t port)
-{
-    char text[96];
-    snprintf(text, sizeof(text),
-             "port %u was taken by another program before the start", port);
-    Gpul__Exit *e = add_exit(r, rank);
-    if (e != NULL) {
-        e->code = 1;
-        e->is_bind_error = true;
-        set_text(&e->text, text);
-    }
+    return r->without_output;
 }
 
 bool ranks_have_exits(const struct ranks *r)
 {
-    return r->exit_count > r->taken;
+    return rankexits_wait(&r->exits);
 }
 
 size_t ranks_take_exits(struct ranks *r, Gpul__Exit ***exits)
 {
-    free_exits(r, r->taken);
-    *exits = r->exits;
-    r->taken = r->exit_count;
-    return r->exit_count;
+    return rankexits_take(&r->exits, exits);
 }
 
-/* ---- starting ----------------------------------------------------------- */
-
-static void refuse(struct ranks *r, int exec_errno, const char *text)
-{
-    r->refusal.exec_errno = exec_errno != 0 ? exec_errno : EINVAL;
-    snprintf(r->refusal.text, sizeof(r->refusal.text), "%s", text);
-}
-
-/* The coordinator makes 127 of ENOENT, 126 of all else. "Not found" is only
- * the command itself: not its interpreter, nor the working directory. */
-static int sharpen_errno(const struct ranks *r, int exec_errno)
-{
-    const char *directory = r->launch->working_directory;
-    if (exec_errno != ENOENT) {
-        return exec_errno;
-    }
-    if (directory != NULL && access(directory, F_OK) != 0) {
-        return ENOTDIR;
-    }
-    int at = directory != NULL ? open(directory, O_PATH | O_CLOEXEC) : AT_FDCWD;
-    bool exists = faccessat(at, r->path, F_OK, 0) == 0;
-    if (directory != NULL && at >= 0) {
-        close(at);
-    }
-    return exists ? ENOEXEC : ENOENT;
-}
-
-static bool find_command(struct ranks *r, const struct env *env)
-{
-    if (r->path != NULL) {
-        return true;
-    }
-    struct gpul_error err;
-    int exec_errno = 0;
-    const char *path_list = launch_variable(env->strings, "PATH");
-    if (gpul_spawn_find(&r->path, &exec_errno, r->launch->arguments[0],
-                        path_list[0] != 0 ? path_list : NULL,
-                        r->launch->working_directory, &err) == 0) {
-        return true;
-    }
-    refuse(r, exec_errno, err.text);
-    return false;
-}
-
-static bool write_tf_config(struct ranks *r, const struct env *env)
-{
-    if (env->tf_config_path == NULL) {
-        return true;
-    }
-    struct gpul_error err;
-    const char *slash = strrchr(env->tf_config_path, '/');
-    int rc = ranklogs_put_file(r->logs, slash + 1, env->tf_config_text, &err);
-    if (rc != 0) {
-        refuse(r, EIO, err.text);
-    }
-    return rc == 0;
-}
-
-/* A pipe whose reading end does not block. Returns 0 or an errno value. */
-static int make_pipe(int ends[2])
-{
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        return errno;
-    }
-    fcntl(ends[0], F_SETFL, O_RDONLY | O_NONBLOCK);
-    return 0;
-}
-
-static int make_pipes(int pipes[RANKLOG_STREAMS][2])
-{
-    int failure = make_pipe(pipes[RANKLOG_OUT]);
-    if (failure != 0) {
-        return failure;
-    }
-    failure = make_pipe(pipes[RANKLOG_ERR]);
-    if (failure != 0) {
-        close(pipes[RANKLOG_OUT][0]);
-        close(pipes[RANKLOG_OUT][1]);
-    }
-    return failure;
-}
-
-static int spawn(struct ranks *r, struct rank *rank, const struct env *env,
-                 int pipes[RANKLOG_STREAMS][2], struct gpul_error *err)
-{
-    const struct gpul_spawn_fd fds[] = {
-        {r->null_fd, 0},
-        {pipes[RANKLOG_OUT][1], 1},
-        {pipes[RANKLOG_ERR][1], 2},
-    };
-    const struct gpul_spawn spec = {
-        .path = r->path,
-        .arguments = r->launch->arguments,
-        .environment = env->strings,
-        .working_directory = r->launch->working_directory,
-        .fds = fds,
-        .fd_count = sizeof(fds) / sizeof(fds[0]),
-        .parent_death_signal = SIGKILL,
-    };
-    int exec_errno = 0;
-    int rc = gpul_spawn(&rank->pid, &exec_errno, &spec, err);
-    if (rc != 0) {
-        rank->pid = 0;
-        refuse(r, sharpen_errno(r, exec_errno), err->text);
-    }
-    return rc;
-}
-
-/* A pipe that cannot be read closes, and the rank sees that. */
-static void start_process(struct ranks *r, uint32_t local_rank,
-                          const struct env *env, uint64_t now_ms)
-{
-    struct gpul_error err;
-    struct rank *rank = &r->list[local_rank];
-    int pipes[RANKLOG_STREAMS][2];
-    int failure = make_pipes(pipes);
-    if (failure != 0) {
-        gpul_fail_errno(&err, failure, "pipe for a rank");
-        refuse(r, failure, err.text);
-        return;
-    }
-    int rc = spawn(r, rank, env, pipes, &err);
-    for (int s = 0; s < RANKLOG_STREAMS; s++) {
-        close(pipes[s][1]);
-        if (rc != 0) {
-            close(pipes[s][0]);
-        } else {
-            output_add(r->output, local_rank, (enum ranklog_stream)s,
-                       pipes[s][0], NULL);
-        }
-    }
-    rank->started_ms = now_ms;
-    r->alive += rc == 0 ? 1 : 0;
-}
-
-static void start_rank(struct ranks *r, uint32_t local_rank, uint64_t now_ms)
-{
-    uint32_t rank = r->launch->first_rank + local_rank;
-    struct gpul_error err;
-    struct env env;
-    uint16_t own_port = (uint16_t)(r->launch->port_base + local_rank);
-    if (r->refusal.exec_errno == 0 && !ports_check_free(own_port)) {
-        add_port_taken(r, rank, own_port);
-        return;
-    }
-    if (r->refusal.exec_errno == 0) {
-        if (env_build(&env, r->launch->plan, local_rank, &err) != 0) {
-            refuse(r, ENOMEM, err.text);
-        } else {
-            if (find_command(r, &env) && write_tf_config(r, &env)) {
-                start_process(r, local_rank, &env, now_ms);
-            }
-            env_release(&env);
-        }
-    }
-    if (r->refusal.exec_errno != 0) {
-        add_refused(r, rank);
-    }
-}
-
-/* Two pipes a rank, beside what the worker holds anyway. The limit is raised
- * only where it would not do, since the ranks inherit it. */
+/* Two pipes and two logs a rank, beside what the agent holds anyway. The ranks
+ * do not inherit this: they have the keeper's limits. */
 static void raise_descriptor_limit(uint32_t ranks)
 {
     enum { OTHERS = 128 };
     struct rlimit limit;
-    rlim_t need = (rlim_t)ranks * RANKLOG_STREAMS + OTHERS;
+    rlim_t need = 2 * (rlim_t)ranks * RANKLOG_STREAMS + OTHERS;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < need) {
         limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
 }
 
-int ranks_start(struct ranks *r, const struct launch *launch, uint64_t now_ms,
-                struct gpul_error *err)
+/* ---- ends ---------------------------------------------------------------- */
+
+/* The keeper could not start it. */
+static void end_refused(struct ranks *r, uint32_t local_rank,
+                        const struct keeper_packet *why)
 {
-    int rc = make_room(r, launch->rank_count, err);
+    int exec_errno = why->exec_errno != 0 ? why->exec_errno : EINVAL;
+    r->list[local_rank].state = RANK_OVER;
+    rankexits_add_refused(&r->exits, r->launch->first_rank + local_rank,
+                          rankstart_sharpen(&r->start, exec_errno), why->text);
+}
+
+/* The one place where the end of a rank that ran is told. */
+static void end_rank(struct ranks *r, uint32_t local_rank,
+                     const struct keeper_packet *end)
+{
+    struct rank *rank = &r->list[local_rank];
+    uint64_t ran_ms =
+        end->at_ms > rank->started_ms ? end->at_ms - rank->started_ms : 0;
+    rank->state = RANK_OVER;
+    rankexits_add_ended(&r->exits, r->launch, local_rank, end->status, ran_ms);
+}
+
+/* ---- starting ------------------------------------------------------------ */
+
+/* Read what the rank writes. A pipe that cannot be read closes, and the rank
+ * sees that. */
+static void add_output(struct ranks *r, uint32_t local_rank, const int *kept,
+                       size_t kept_count)
+{
+    for (size_t i = 0; i < kept_count; i++) {
+        if (i < RANKLOG_STREAMS) {
+            output_add(r->output, local_rank, (enum ranklog_stream)i, kept[i],
+                       NULL);
+        } else {
+            close(kept[i]);
+        }
+    }
+}
+
+/* Before the first START. */
+static int begin(struct ranks *r, const struct ranks_begin *begin,
+                 struct gpul_error *err)
+{
+    if (r->has_begun) {
+        return 0;
+    }
+    struct keeper_packet packet = {
+        .type = KEEPER_BEGIN,
+        .generation = begin->generation,
+        .attempt = begin->attempt,
+        .first_rank = r->launch->first_rank,
+        .rank_count = r->count,
+        .grace_ms = begin->grace_ms,
+        .orphan_ms = begin->orphan_ms,
+    };
+    snprintf(packet.text, sizeof(packet.text), "%s", begin->job_id);
+    int rc = keeperlink_send(r->keeper, &packet, NULL, 0, err);
+    r->has_begun = rc == 0;
+    return rc;
+}
+
+/* Without a keeper nothing is to be said of a rank: the node is lost. */
+static void send_start(struct ranks *r, uint32_t local_rank,
+                       const struct ranks_begin *all, struct rankstart_fds *fds)
+{
+    struct gpul_error err;
+    int rc = begin(r, all, &err);
+    if (rc == 0) {
+        rc = keeperlink_start(r->keeper, local_rank, &r->start.spec, fds->child,
+                              fds->child_count, fds->kept, fds->kept_count,
+                              &err);
+    }
+    if (rc == GPUL_ECLOSED) {
+        r->is_orphaned = true;
+    } else if (rc != 0) {
+        rankstart_refuse(&r->start, EIO, err.text);
+    } else {
+        r->list[local_rank].state = RANK_OURS;
+        r->list[local_rank].started_ms = gpul_clock_ms();
+        add_output(r, local_rank, fds->kept, fds->kept_count);
+        fds->kept_count = 0;
+    }
+    rankstart_close(fds);
+}
+
+static void start_rank(struct ranks *r, uint32_t local_rank,
+                       const struct ranks_begin *all)
+{
+    struct rankstart *s = &r->start;
+    struct rankstart_fds fds;
+    uint32_t rank = r->launch->first_rank + local_rank;
+    uint16_t own_port = (uint16_t)(r->launch->port_base + local_rank);
+    if (s->exec_errno == 0 && !ports_check_free(own_port)) {
+        r->list[local_rank].state = RANK_OVER;
+        rankexits_add_port_taken(&r->exits, rank, own_port);
+        return;
+    }
+    if (s->exec_errno == 0 && rankstart_make(s, local_rank, &fds)) {
+        send_start(r, local_rank, all, &fds);
+    }
+    if (s->exec_errno != 0) {
+        r->list[local_rank].state = RANK_OVER;
+        rankexits_add_refused(&r->exits, rank, s->exec_errno, s->why_not);
+    }
+}
+
+/* A held rank is ours from now on. */
+static void adopt(struct ranks *r, uint32_t local_rank)
+{
+    struct rank *rank = &r->list[local_rank];
+    rank->state = RANK_OURS;
+    add_output(r, local_rank, rank->kept, rank->kept_count);
+    rank->kept_count = 0;
+    if (rank->last.type == KEEPER_EXIT) {
+        end_rank(r, local_rank, &rank->last);
+    } else if (rank->last.pid == 0) {
+        end_refused(r, local_rank, &rank->last);
+    }
+}
+
+int ranks_start(struct ranks *r, const struct launch *launch,
+                const struct ranks_begin *all, struct gpul_error *err)
+{
+    bool are_held =
+        ranks_are_held(r, all->generation) && r->count == launch->rank_count;
+    int rc = are_held ? 0 : make_room(r, launch->rank_count, err);
     if (rc != 0) {
         return rc;
     }
     r->launch = launch;
+    r->held_generation = 0;
+    rankstart_begin(&r->start, launch, r->logs);
     raise_descriptor_limit(r->count);
-    r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (r->null_fd < 0) {
-        refuse(r, errno, "cannot open /dev/null");
-    }
-    for (uint32_t i = 0; i < r->count; i++) {
-        start_rank(r, i, now_ms);
-    }
-    if (r->null_fd >= 0) {
-        close(r->null_fd);
-        r->null_fd = -1;
+    for (uint32_t i = 0; i < r->count && !r->is_orphaned; i++) {
+        if (r->list[i].state == RANK_HELD) {
+            adopt(r, i);
+        } else if (!r->is_stopping) {
+            start_rank(r, i, all);
+        }
     }
     return 0;
 }
@@ -370,70 +299,89 @@ int ranks_fail(struct ranks *r, const Gpul__Assign *assign, int exec_errno,
     if (rc != 0) {
         return rc;
     }
-    refuse(r, exec_errno, text);
     for (uint32_t i = 0; i < assign->rank_count; i++) {
-        add_refused(r, assign->first_rank + i);
+        rankexits_add_refused(&r->exits, assign->first_rank + i, exec_errno,
+                              text);
     }
     return 0;
 }
 
-/* ---- ending ------------------------------------------------------------- */
+/* ---- what the keeper says ------------------------------------------------ */
 
-bool ranks_are_alive(const struct ranks *r)
+int ranks_hold(struct ranks *r, const struct keeper_packet *state,
+               struct gpul_error *err)
 {
-    return r->alive > 0;
+    if (state->generation == 0 || state->rank_count == 0 ||
+        state->rank_count > GPUL_RANKS_PER_NODE_MAX) {
+        return 0;
+    }
+    int rc = make_room(r, state->rank_count, err);
+    if (rc == 0) {
+        raise_descriptor_limit(r->count);
+        r->has_begun = true;
+        r->held_generation = state->generation;
+        r->is_stopping = state->signal != 0;
+    }
+    return rc;
 }
 
-static bool is_bind_error(struct ranks *r, uint32_t local_rank, uint64_t ran_ms)
+bool ranks_are_held(const struct ranks *r, uint32_t generation)
 {
-    uint16_t ports[LAUNCH_PORTS_MAX];
-    struct failure_end end = {.ran_ms = ran_ms, .ports = ports};
-    if (ran_ms > FAILURE_EARLY_MS) {
-        return false;
-    }
-    output_tail(r->output, local_rank, &end.tail, &end.tail_bytes);
-    end.port_count = launch_ports(r->launch, local_rank, ports);
-    if (end.tail_bytes == 0) {
-        return false;
-    }
-    /* The job's shared ports are rightly taken while other ranks run. */
-    end.is_port_taken = !ports_check_free(ports[0]);
-    return failure_is_bind_error(&end);
+    return r->held_generation != 0 && r->held_generation == generation;
 }
 
-static void add_ended(struct ranks *r, uint32_t local_rank, int status,
-                      uint64_t ran_ms)
+static void on_held(struct ranks *r, struct rank *rank,
+                    struct keeper_mail *mail)
 {
-    uint32_t rank = r->launch->first_rank + local_rank;
-    Gpul__Exit *e = add_exit(r, rank);
-    if (e == NULL) {
+    if (rank->state != RANK_FREE || r->held_generation == 0) {
         return;
     }
-    e->ran_ms = ran_ms;
-    if (WIFSIGNALED(status)) {
-        e->signal = (uint32_t)WTERMSIG(status);
-    } else {
-        e->code = (uint32_t)WEXITSTATUS(status);
-        e->is_bind_error = e->code != 0 && is_bind_error(r, local_rank, ran_ms);
+    rank->state = RANK_HELD;
+    rank->started_ms = mail->packet.at_ms;
+    rank->last = mail->packet;
+    r->without_output += mail->fd_count < mail->packet.kept_fds ? 1 : 0;
+    while (mail->fd_count > KEEPER_KEPT_FDS_MAX) {
+        close(mail->fds[--mail->fd_count]);
     }
-    if (status != 0) {
-        char path[GPUL_PATH_BYTES_MAX + 1];
-        output_touch_log(r->output, local_rank);
-        ranklogs_path(r->logs, path, sizeof(path), rank, RANKLOG_ERR);
-        if (access(path, F_OK) == 0) {
-            set_text(&e->log, path);
-        }
+    rank->kept_count = mail->fd_count;
+    memcpy(rank->kept, mail->fds, mail->fd_count * sizeof(*mail->fds));
+    mail->fd_count = 0;
+}
+
+static void on_started(struct ranks *r, struct rank *rank,
+                       const struct keeper_packet *p)
+{
+    if (rank->state != RANK_OURS) {
+        return;
+    }
+    rank->started_ms = p->at_ms != 0 ? p->at_ms : rank->started_ms;
+    if (p->pid == 0) {
+        end_refused(r, p->slot, p);
     }
 }
 
-void ranks_reap(struct ranks *r, pid_t pid, int status, uint64_t now_ms)
+static void on_exit_of(struct ranks *r, struct rank *rank,
+                       const struct keeper_packet *p)
 {
-    for (uint32_t i = 0; i < r->count; i++) {
-        if (r->list[i].pid == pid) {
-            r->list[i].pid = 0;
-            r->alive--;
-            add_ended(r, i, status, now_ms - r->list[i].started_ms);
-            return;
+    if (rank->state == RANK_OURS) {
+        end_rank(r, p->slot, p);
+    } else if (rank->state == RANK_HELD) {
+        rank->last = *p;
+    }
+}
+
+void ranks_take_mail(struct ranks *r, struct keeper_mail *mail)
+{
+    const struct keeper_packet *p = &mail->packet;
+    if (p->slot < r->count) {
+        struct rank *rank = &r->list[p->slot];
+        if (p->type == KEEPER_RANK) {
+            on_held(r, rank, mail);
+        } else if (p->type == KEEPER_STARTED) {
+            on_started(r, rank, p);
+        } else if (p->type == KEEPER_EXIT) {
+            on_exit_of(r, rank, p);
         }
     }
+    keeperwire_close_fds(mail);
 }

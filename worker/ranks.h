@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ranks of this node as processes: started, waited for, stopped. Edge,
- * but without a loop of its own: worker/client.c calls in when a child has
- * ended.
+ * The ranks of this node: what each is started with, and what becomes of it.
+ * They are the keeper's children; it is asked to start them, and its mail says
+ * that they have started and ended. Edge, but without a loop of its own.
  *
  * Happy path: for each rank, its environment, its port once more, its pipes,
- * one spawn. What can go wrong becomes the rank's exit: a command that
- * cannot be executed (the rest is then not tried), a port that was taken
- * meanwhile, an environment that cannot be built.
+ * one START; nobody waits for the answer. What can go wrong becomes the rank's
+ * exit: a command that cannot be executed (the rest is then not tried), a port
+ * that was taken meanwhile, an environment that cannot be built.
+ *
+ * An agent that follows another finds ranks that the keeper holds. Their pipes
+ * wait unread until ranks_start of their generation makes them ours.
  */
 #ifndef WORKER_RANKS_H
 #define WORKER_RANKS_H
@@ -15,39 +18,63 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "common/error.h"
 #include "proto/message.h"
+#include "worker/keeperlink.h"
 #include "worker/launch.h"
 #include "worker/output.h"
 #include "worker/ranklogs.h"
 
 struct ranks;
 
-int ranks_create(struct ranks **out, struct output *output,
-                 struct ranklogs *logs, struct gpul_error *err);
+/* What the keeper must know of them all. */
+struct ranks_begin {
+    const char *job_id;
+    uint32_t generation;
+    uint32_t attempt;
+    uint32_t grace_ms;
+    uint32_t orphan_ms;
+};
+
+/* All but `out` and `err` are borrowed for its life. */
+int ranks_create(struct ranks **out, struct keeperlink *keeper,
+                 struct output *output, struct ranklogs *logs,
+                 struct gpul_error *err);
 void ranks_destroy(struct ranks *r);
 
-/* Start all ranks of the launch, which must outlive them. `output` and the
- * logs have been begun for it. Errors: GPUL_ENOMEM; all else is an exit. */
-int ranks_start(struct ranks *r, const struct launch *launch, uint64_t now_ms,
-                struct gpul_error *err);
+/* STATE of a keeper that holds ranks; their RANK and EXIT follow. Errors:
+ * GPUL_ENOMEM. */
+int ranks_hold(struct ranks *r, const struct keeper_packet *state,
+               struct gpul_error *err);
+
+/* Does the keeper hold this generation, and it is not yet ours? */
+bool ranks_are_held(const struct ranks *r, uint32_t generation);
+
+/* Start all ranks of the launch, which must outlive them, but those that are
+ * held: these become ours. `output` and the logs have been begun for it.
+ * Errors: GPUL_ENOMEM; all else is an exit. */
+int ranks_start(struct ranks *r, const struct launch *launch,
+                const struct ranks_begin *begin, struct gpul_error *err);
 
 /* The launch could not even be made: every rank ends with this. */
 int ranks_fail(struct ranks *r, const Gpul__Assign *assign, int exec_errno,
                const char *text, struct gpul_error *err);
 
-/* A child has ended with this wait status; one that is no rank is fine. */
-void ranks_reap(struct ranks *r, pid_t pid, int status, uint64_t now_ms);
+/* RANK, STARTED or EXIT; its descriptors are taken over. */
+void ranks_take_mail(struct ranks *r, struct keeper_mail *mail);
 
-/* Some rank has not ended. */
+/* Of some rank that was started the end is not known. */
 bool ranks_are_alive(const struct ranks *r);
 
-bool ranks_have_exits(const struct ranks *r);
+/* The keeper knows of these ranks, so it will say when all is gone. */
+bool ranks_have_begun(const struct ranks *r);
 
-/* Exits since the last call; owned by `r`, valid until the next call that
- * takes `r`. */
+/* Held ranks whose output could not be taken over. */
+uint32_t ranks_without_output(const struct ranks *r);
+
+/* See worker/rankexits.h. */
+bool ranks_have_exits(const struct ranks *r);
 size_t ranks_take_exits(struct ranks *r, Gpul__Exit ***exits);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "proto/limits.h"
 #include "proto/text.h"
-#include "worker/descendants.h"
 #include "worker/envreport.h"
 #include "worker/gpu_env.h"
 #include "worker/keyvalue.h"
@@ -18,13 +17,16 @@
 #include "worker/probe_site.h"
 #include "worker/ranklogs.h"
 #include "worker/ranks.h"
+#include "worker/remains.h"
 
 extern char **environ;
 
 struct workload {
     uv_loop_t *loop;
+    struct keeperlink *keeper;
     const struct facts *facts;
     const char *node_name;
+    uint32_t agent; /* number of this one, from 0 */
     struct workload_handlers handlers;
     void *arg;
     struct ranklogs logs;
@@ -33,11 +35,10 @@ struct workload {
     struct probe_site site;
     struct launch *launch;
     struct keyvalue *keyvalue; /* on node rank 0 while ranks run */
-    struct descendants descendants;
-    bool is_running; /* from start to on_gone */
-    struct gpul_buf unclean_text;
-    char *unclean[GPUL_UNCLEAN_MAX];
-    size_t unclean_count;
+    bool is_running;           /* from start to on_gone */
+    bool is_gone;              /* the keeper has said so since */
+    bool is_abandoned;
+    struct remains remains;
 };
 
 void workload_notice(struct workload *w, const char *text)
@@ -72,8 +73,7 @@ static void on_output_drained(void *arg)
     w->handlers.on_drained(w->arg);
 }
 
-int workload_create(struct workload **out, uv_loop_t *loop,
-                    const struct facts *facts, const char *node_name,
+int workload_create(struct workload **out, const struct workload_config *config,
                     const struct workload_handlers *handlers, void *arg,
                     struct gpul_error *err)
 {
@@ -87,18 +87,23 @@ int workload_create(struct workload **out, uv_loop_t *loop,
     if (w == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "workload");
     }
-    w->loop = loop;
-    w->facts = facts;
-    w->node_name = node_name;
+    w->loop = config->loop;
+    w->keeper = config->keeper;
+    w->facts = config->facts;
+    w->node_name = config->node_name;
+    w->agent = config->state.agent;
+    remains_init(&w->remains, config->job_id, &config->state);
     w->handlers = *handlers;
     w->arg = arg;
     ranklogs_init(&w->logs);
     probe_site_init(&w->site);
-    gpul_buf_init(&w->unclean_text, GPUL_FRAME_BYTES_MAX);
     int rc =
-        output_create(&w->output, loop, &w->logs, &output_handlers, w, err);
+        output_create(&w->output, w->loop, &w->logs, &output_handlers, w, err);
     if (rc == 0) {
-        rc = ranks_create(&w->ranks, w->output, &w->logs, err);
+        rc = ranks_create(&w->ranks, w->keeper, w->output, &w->logs, err);
+    }
+    if (rc == 0) {
+        rc = ranks_hold(w->ranks, &config->state, err);
     }
     if (rc != 0) {
         workload_destroy(w);
@@ -119,7 +124,6 @@ void workload_destroy(struct workload *w)
     launch_destroy(w->launch);
     probe_site_release(&w->site);
     ranklogs_release(&w->logs);
-    gpul_buf_release(&w->unclean_text);
     free(w);
 }
 
@@ -182,11 +186,25 @@ static void start_keyvalue(struct workload *w)
     }
 }
 
+/* Files of an agent before us are ours, to add to and to remove. */
+static int resume_logs(struct workload *w, uint32_t attempt,
+                       struct gpul_error *err)
+{
+    char folder[RANKLOG_FOLDER_BYTES];
+    int rc = ranklogs_resume(&w->logs, AGENT_TEST_FOLDER, err);
+    for (uint32_t i = 1; rc == 0 && i <= attempt; i++) {
+        snprintf(folder, sizeof(folder), "attempt-%u", i);
+        rc = ranklogs_resume(&w->logs, folder, err);
+    }
+    return rc;
+}
+
 static int begin_output(struct workload *w, const struct agent *agent,
                         struct gpul_error *err)
 {
     const Gpul__Assign *assign = agent_assign(agent);
     const Gpul__Job *job = agent_job(agent);
+    uint32_t attempt = agent_attempt(agent);
     const struct output_job output_job = {
         .node_rank = assign->node_rank,
         .node_count = assign->node_count,
@@ -194,8 +212,46 @@ static int begin_output(struct workload *w, const struct agent *agent,
         .rank_count = assign->rank_count,
         .forwards = job->forwards_output,
     };
-    int rc = ranklogs_begin(&w->logs, job->log_dir, agent_attempt(agent), err);
+    int rc = ranklogs_begin(&w->logs, job->log_dir, attempt, err);
+    if (rc == 0 && ranks_are_held(w->ranks, agent_generation(agent))) {
+        rc = resume_logs(w, attempt, err);
+    }
     return rc != 0 ? rc : output_begin(w->output, &output_job, err);
+}
+
+static int start_ranks(struct workload *w, const struct agent *agent,
+                       struct gpul_error *err)
+{
+    const Gpul__Job *job = agent_job(agent);
+    const struct ranks_begin begin = {
+        .job_id = job->job_id,
+        .generation = agent_generation(agent),
+        .attempt = agent_attempt(agent),
+        .grace_ms = job->grace_ms,
+        .orphan_ms = job->orphan_timeout_ms != 0 ? job->orphan_timeout_ms
+                                                 : GPUL_ORPHAN_TIMEOUT_MS,
+    };
+    return ranks_start(w->ranks, w->launch, &begin, err);
+}
+
+/* The user is told what a restarted agent may have cost. */
+static void tell_restart(struct workload *w)
+{
+    char text[GPUL_TEXT_BYTES_MAX];
+    uint32_t lost = ranks_without_output(w->ranks);
+    snprintf(text, sizeof(text),
+             "the agent of this node was restarted (agent %u); the console may "
+             "lack some lines%s",
+             w->agent,
+             ranklogs_is_on(&w->logs) ? ", the log files are complete" : "");
+    if (lost > 0) {
+        snprintf(text, sizeof(text),
+                 "the agent of this node was restarted (agent %u) and could "
+                 "not take over the output of %u rank%s: too many open files, "
+                 "raise ulimit -n",
+                 w->agent, lost, lost == 1 ? "" : "s");
+    }
+    workload_notice(w, text);
 }
 
 /* No rank of this node can have an environment: each ends with the reason. */
@@ -207,23 +263,33 @@ static int fail_ranks(struct workload *w, const Gpul__Assign *assign,
 }
 
 int workload_start(struct workload *w, const struct agent *agent,
-                   uint64_t now_ms, struct gpul_error *err)
+                   struct gpul_error *err)
 {
+    bool are_held = ranks_are_held(w->ranks, agent_generation(agent));
+    const Gpul__Assign *assign = agent_assign(agent);
     w->is_running = true;
+    w->is_gone = w->is_gone && are_held;
+    w->is_abandoned = w->is_abandoned && are_held;
     probe_site_end(&w->site);
-    w->descendants.signal = 0;
-    w->unclean_count = 0;
     int rc = begin_output(w, agent, err);
     if (rc != 0) {
         return rc;
+    }
+    if (are_held) {
+        tell_restart(w);
+    } else {
+        remains_begin(&w->remains, agent_generation(agent), assign->first_rank,
+                      assign->rank_count);
     }
     struct gpul_error why;
     rc = make_launch(w, agent, &why);
     if (rc == 0) {
         start_keyvalue(w);
-        rc = ranks_start(w->ranks, w->launch, now_ms, err);
+        rc = start_ranks(w, agent, err);
+    } else if (!are_held) {
+        rc = fail_ranks(w, assign, &why, err);
     } else {
-        rc = fail_ranks(w, agent_assign(agent), &why, err);
+        return gpul_fail(err, rc, "%s", why.text);
     }
     workload_settle(w);
     return rc;
@@ -311,13 +377,13 @@ int workload_fill_probe(struct workload *w, const struct agent *agent,
 static void end(struct workload *w)
 {
     w->is_running = false;
-    w->descendants.signal = 0;
     keyvalue_stop(w->keyvalue);
     w->keyvalue = NULL;
     w->handlers.on_gone(w->arg);
     output_finish(w->output);
 }
 
+/* Ranks that the keeper has never heard of are gone by themselves. */
 void workload_settle(struct workload *w)
 {
     if (!w->is_running) {
@@ -326,39 +392,74 @@ void workload_settle(struct workload *w)
     if (ranks_have_exits(w->ranks)) {
         w->handlers.on_exits(w->arg);
     }
-    if (descendants_exist()) {
-        descendants_sweep(&w->descendants);
-    } else {
+    if (w->is_gone || !ranks_have_begun(w->ranks)) {
         end(w);
+    }
+}
+
+/* A keeper that is gone does not hear it; then nothing is left to be told. */
+static void tell_keeper(struct workload *w, enum keeper_packet_type type,
+                        int signal)
+{
+    const struct keeper_packet packet = {.type = type, .signal = signal};
+    if (ranks_have_begun(w->ranks)) {
+        keeperlink_send(w->keeper, &packet, NULL, 0, NULL);
     }
 }
 
 void workload_stop(struct workload *w, int signal)
 {
-    if (w->is_running) {
-        descendants_stop(&w->descendants, signal);
-    }
+    tell_keeper(w, KEEPER_STOP, signal);
 }
 
 void workload_abandon(struct workload *w)
 {
-    if (!w->is_running) {
-        return;
-    }
-    gpul_buf_clear(&w->unclean_text);
-    size_t n = descendants_list(&w->unclean_text, GPUL_UNCLEAN_MAX);
-    char *at = (char *)w->unclean_text.data;
-    for (w->unclean_count = 0; w->unclean_count < n; w->unclean_count++) {
-        w->unclean[w->unclean_count] = at;
-        at += strlen(at) + 1;
-        gpul_text_clean(w->unclean[w->unclean_count], GPUL_NAME_BYTES_MAX);
-    }
-    end(w);
+    w->is_abandoned = true;
+    tell_keeper(w, KEEPER_ABANDON, 0);
 }
 
-void workload_reap(struct workload *w, pid_t pid, int status, uint64_t now_ms)
+/* A stop that crosses the end is answered once more, maybe when other ranks
+ * run already: that is not about them. */
+static void on_gone(struct workload *w)
 {
-    ranks_reap(w->ranks, pid, status, now_ms);
+    if (w->is_running && ranks_are_alive(w->ranks) && !w->is_abandoned) {
+        return;
+    }
+    w->is_gone = true;
+    if (!w->is_running) {
+        w->handlers.on_gone(w->arg); /* of held ranks */
+    }
+}
+
+void workload_take_mail(struct workload *w, struct keeper_mail *mail)
+{
+    switch ((enum keeper_packet_type)mail->packet.type) {
+    case KEEPER_RANK:
+    case KEEPER_STARTED:
+    case KEEPER_EXIT:
+        ranks_take_mail(w->ranks, mail);
+        break;
+    case KEEPER_UNCLEAN:
+        remains_add(&w->remains, mail->packet.text);
+        break;
+    case KEEPER_GONE:
+        on_gone(w);
+        break;
+    default:
+        break;
+    }
+    keeperwire_close_fds(mail);
+}
+
+void workload_bury(struct workload *w)
+{
+    remains_bury(&w->remains);
+}
+
+void workload_orphan(struct workload *w)
+{
+    w->is_running = false;
+    output_finish(w->output);
 }
 
 size_t workload_take_exits(struct workload *w, Gpul__Exit ***exits)
@@ -368,8 +469,8 @@ size_t workload_take_exits(struct workload *w, Gpul__Exit ***exits)
 
 size_t workload_unclean(const struct workload *w, char ***unclean)
 {
-    *unclean = (char **)(uintptr_t)w->unclean;
-    return w->unclean_count;
+    *unclean = (char **)(uintptr_t)w->remains.list;
+    return w->remains.count;
 }
 
 /* ---- output ------------------------------------------------------------- */

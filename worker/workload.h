@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All that runs on this node for the job: the ranks, what they leave behind,
- * their output and logs, the surroundings of probes on GPUs, and the
- * rendezvous for Horovod programs. Edge; the loop and the agent stay with
- * worker/client.h.
+ * All that runs on this node for the job: the ranks and what they leave
+ * behind, as the keeper tells of them, their output and logs, the surroundings
+ * of probes on GPUs, and the rendezvous for Horovod programs. Edge; the loop
+ * and the agent stay with worker/client.h.
  */
 #ifndef WORKER_WORKLOAD_H
 #define WORKER_WORKLOAD_H
@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 #include <uv.h>
 
 #include "common/error.h"
 #include "proto/message.h"
 #include "worker/agent.h"
 #include "worker/facts.h"
+#include "worker/keeperlink.h"
 #include "worker/prober.h"
 
 struct workload;
@@ -33,8 +33,15 @@ struct workload_handlers {
 };
 
 /* `facts` and `node_name` are borrowed for its life. Errors: GPUL_ENOMEM. */
-int workload_create(struct workload **out, uv_loop_t *loop,
-                    const struct facts *facts, const char *node_name,
+struct workload_config {
+    uv_loop_t *loop;
+    struct keeperlink *keeper;
+    const struct facts *facts;
+    const char *node_name;
+    const char *job_id;
+    struct keeper_packet state; /* STATE, as the keeper sent it */
+};
+int workload_create(struct workload **out, const struct workload_config *config,
                     const struct workload_handlers *handlers, void *arg,
                     struct gpul_error *err);
 
@@ -42,10 +49,10 @@ int workload_create(struct workload **out, uv_loop_t *loop,
  * NULL is fine. */
 void workload_destroy(struct workload *w);
 
-/* Start the ranks of the agent's generation. What fails becomes exits.
- * Errors: GPUL_ENOMEM. */
+/* Start the ranks of the agent's generation; those that the keeper holds are
+ * ours then. What fails becomes exits. Errors: GPUL_ENOMEM. */
 int workload_start(struct workload *w, const struct agent *agent,
-                   uint64_t now_ms, struct gpul_error *err);
+                   struct gpul_error *err);
 
 /* Mode ENV: send the environments that the job asks for. One that cannot be
  * built becomes an exit, as at a start. Errors: GPUL_ENOMEM. */
@@ -66,9 +73,19 @@ void workload_stop(struct workload *w, int signal);
 /* Do not wait for what is still alive. */
 void workload_abandon(struct workload *w);
 
-/* A child has ended. After the last one of a turn, call settle. */
-void workload_reap(struct workload *w, pid_t pid, int status, uint64_t now_ms);
+/* What the keeper says of the ranks and of what they leave; takes over the
+ * descriptors. After the last one of a turn, call settle. */
+void workload_take_mail(struct workload *w, struct keeper_mail *mail);
 void workload_settle(struct workload *w);
+
+/* The keeper is gone, and the ranks with it. Kill what else carries the job's
+ * marker (within CLEANUP_BOUND_MS), so that nothing of them is left, or say in
+ * workload_unclean how much is. */
+void workload_bury(struct workload *w);
+
+/* After that: what they wrote is taken in, then on_drained comes, and nothing
+ * else. */
+void workload_orphan(struct workload *w);
 
 /* See worker/ranks.h. */
 size_t workload_take_exits(struct workload *w, Gpul__Exit ***exits);

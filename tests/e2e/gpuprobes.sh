@@ -35,10 +35,10 @@ self_test_files()
     find "$logs" -path '*/self-test/*' -name "$1"
 }
 
-# Six processes of the worker: two agents and four probes.
+# Eight processes of the worker: two keepers, two agents and four probes.
 probes_are_up()
 {
-    [ "$(pids_of gpulaunch-worker | wc -l)" -eq 6 ]
+    [ "$(pids_of gpulaunch-worker | wc -l)" -eq 8 ]
 }
 
 it "four devices pass: the command runs; NCCL had a log for each rank"
@@ -189,14 +189,11 @@ expect_status 130
 expect_nothing_left
 expect_within_ms 5000
 
-it "an agent is killed: its probes end with it, and so do the others"
+it "a keeper is killed: the probes end with it, and so do the others"
 scenario 'fault rank 3 never-arrives'
 gpu_launch_behind -- false
 within 20 "the probes did not come up" probes_are_up
-for agent in $(pids_of gpulaunch-worker); do
-    tr '\0' ' ' <"/proc/$agent/cmdline" | grep -q ' local-1 ' && break
-done
-kill -KILL "$agent"
+kill -KILL "$(keeper_of local-1)"
 finish
 expect_status 41
 expect_last_line 'local-1'
@@ -210,7 +207,7 @@ within 20 "the probes did not come up" probes_are_up
 scenario 'node local-* used 4GiB'
 probes_are_gone()
 {
-    [ "$(pids_of gpulaunch-worker | wc -l)" -le 3 ]
+    [ "$(pids_of gpulaunch-worker | wc -l)" -le 5 ]
 }
 within 20 "the probes did not end" probes_are_gone
 sleep 1

@@ -33,18 +33,15 @@ expect_status 75
 expect_last_line 'coordinator'
 expect_no_process 10
 
-it "an agent is killed: its ranks end, the others are stopped, the node is named"
+it "a worker is killed: its ranks end, the others are stopped, the node is named"
 start_stubborn
-for agent in $(pids_of gpulaunch-worker); do
-    tr '\0' ' ' <"/proc/$agent/cmdline" | grep -q ' local-1 ' && break
-done
-kill -KILL "$agent"
+kill -KILL "$(keeper_of local-1)"
 finish
 expect_status 75
 expect_last_line 'local-1\b'
 expect_no_process 10
 
-it "an agent is killed: what its rank had detached and stripped of its environment ends"
+it "a worker is killed: what its rank had detached and stripped of its environment ends"
 rm -f "$scratch/pid"
 launch_behind --nodes 2 --self-test off --grace 1s -- sh -c "
     [ \$RANK = 0 ] || { env -i setsid sh -c '
@@ -56,10 +53,7 @@ has_pid()
     [ -s "$scratch/pid" ]
 }
 within 20 "the rank's child did not come up" has_pid
-for agent in $(pids_of gpulaunch-worker); do
-    tr '\0' ' ' <"/proc/$agent/cmdline" | grep -q ' local-1 ' && break
-done
-kill -KILL "$agent"
+kill -KILL "$(keeper_of local-1)"
 finish
 expect_status 75
 is_gone "$(cat "$scratch/pid")" || {
@@ -68,7 +62,7 @@ is_gone "$(cat "$scratch/pid")" || {
 }
 expect_no_process 10
 
-it "an agent is killed: a process that gpulaunch's own had before it lives on"
+it "a worker is killed: a process that gpulaunch's own had before it lives on"
 cat >"$scratch/exec" <<SCRIPT
 #!/bin/sh
 env -u "${mark%%=*}" sleep 312 &
@@ -83,7 +77,7 @@ is_up()
     [ -e "$scratch/up.one" ]
 }
 within 20 "the rank did not come up" is_up
-kill -KILL "$(pids_of gpulaunch-worker)"
+kill -KILL "$(keeper_of local-0)"
 finish
 own=$(cat "$scratch/own")
 ! is_gone "$own" || fail "the stranger was killed"

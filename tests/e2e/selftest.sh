@@ -45,14 +45,7 @@ expect_json "$scratch/three.json" 'all(
 # that beside the agent's and the one it listens on.
 probe_of()
 {
-    local agent
-
-    probe=
-    for agent in $(pids_of gpulaunch-worker); do
-        if tr '\0' ' ' <"/proc/$agent/cmdline" | grep -q " $1 "; then
-            probe=$(pgrep -P "$agent" || true)
-        fi
-    done
+    probe=$(pgrep -P "$(agent_of "$1")" || true)
     [ -n "$probe" ] && [ "$(find "/proc/$probe/fd" -lname 'socket:*' \
         2>/dev/null | wc -l)" -ge 3 ]
 }

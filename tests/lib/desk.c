@@ -333,9 +333,12 @@ const char *desk_output(struct desk *d, int stream)
 
 /* ---- the usual messages -------------------------------------------------- */
 
-static void welcome(struct desk *d)
+static void welcome(struct desk *d, uint32_t attach)
 {
     Gpul__Frame *hello = desk_expect(d, GPUL__FRAME__BODY_HELLO);
+    assert_int_equal(hello->hello->attach, attach);
+    assert_int_equal(hello->hello->held_generation,
+                     attach > 0 ? d->generation : 0);
     assert_string_equal(hello->hello->job_id, "test-job");
     assert_string_equal(hello->hello->node_name, "node-0");
     assert_string_equal(hello->hello->facts->address, "127.0.0.1");
@@ -420,9 +423,8 @@ static void send_roster(struct desk *d, uint32_t ranks)
     desk_send(d, &frame);
 }
 
-void desk_assign(struct desk *d, uint32_t ranks)
+static void send_assign(struct desk *d, uint32_t ranks)
 {
-    d->generation++;
     Gpul__Assign assign;
     gpul__assign__init(&assign);
     assign.node_count = 1;
@@ -436,6 +438,12 @@ void desk_assign(struct desk *d, uint32_t ranks)
     frame.body_case = GPUL__FRAME__BODY_ASSIGN;
     frame.assign = &assign;
     desk_send(d, &frame);
+}
+
+void desk_assign(struct desk *d, uint32_t ranks)
+{
+    d->generation++;
+    send_assign(d, ranks);
     Gpul__Frame *ready = desk_expect(d, GPUL__FRAME__BODY_READY);
     assert_string_equal(ready->ready->error, "");
     d->port_base = (uint16_t)ready->ready->port_base;
@@ -447,7 +455,7 @@ void desk_prepare_command(struct desk *d, uint32_t ranks, int argc,
                           const char *const *argv)
 {
     d->world_size = ranks;
-    welcome(d);
+    welcome(d, 0);
     send_job(d, argc, argv);
     desk_assign(d, ranks);
 }
@@ -456,6 +464,21 @@ void desk_prepare(struct desk *d, uint32_t ranks, const char *script)
 {
     const char *const argv[] = {"sh", "-c", script};
     desk_prepare_command(d, ranks, 3, argv);
+}
+
+void desk_attach(struct desk *d, uint32_t attach, const char *script)
+{
+    const char *const argv[] = {"sh", "-c", script};
+    close(d->fd);
+    gpul_deframer_release(&d->in);
+    gpul_deframer_init(&d->in, GPUL_PEER_NODE);
+    wait_readable(d->listener);
+    d->fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(d->fd >= 0);
+    welcome(d, attach);
+    send_job(d, 3, argv);
+    send_assign(d, d->world_size);
+    send_roster(d, d->world_size);
 }
 
 void desk_launch(struct desk *d, uint32_t attempt)

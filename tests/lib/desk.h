@@ -79,6 +79,11 @@ void desk_prepare(struct desk *d, uint32_t ranks, const char *script);
 void desk_prepare_command(struct desk *d, uint32_t ranks, int argc,
                           const char *const *argv);
 
+/* The agent has died: take the next one's connection. It must be number
+ * `attach` of its keeper, and hold the present generation; it is told all but
+ * Launch of it. */
+void desk_attach(struct desk *d, uint32_t attach, const char *script);
+
 /* Change the Job before it is sent; NULL: as it is. For the test. */
 extern void (*desk_edit_job)(Gpul__Job *job);
 

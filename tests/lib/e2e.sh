@@ -230,6 +230,39 @@ expect_memory()
     done
 }
 
+# keeper_of NODE, agent_of NODE: the pid of that process of the node's worker;
+# the agent is a fork of the keeper and has named itself.
+keeper_of()
+{
+    local pid parent
+
+    for pid in $(pids_of gpulaunch-worker); do
+        parent=$(ps -o ppid= -p "$pid" | tr -d ' ')
+        if { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q " $1 " &&
+            [ "$(readlink "/proc/$parent/exe")" != "$(readlink "/proc/$pid/exe")" ]; then
+            echo "$pid"
+        fi
+    done
+}
+
+agent_of()
+{
+    local pid
+
+    for pid in $(pids_of gpulaunch-worker); do
+        if { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q " $1 " &&
+            [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = gpulaunch-agent ]; then
+            echo "$pid"
+        fi
+    done
+}
+
+# log_of RANK out|err: its log file of the first attempt below $scratch/logs.
+log_of()
+{
+    find "$scratch/logs" -path "*/attempt-1/rank-$1.$2" 2>/dev/null
+}
+
 expect_status()
 {
     [ "$status" -eq "$1" ] || fail "exit code is $status, not $1"

@@ -15,6 +15,7 @@
 #include "common/hostport.h"
 #include "worker/agent.h"
 #include "worker/client.h"
+#include "worker/keeper.h"
 #include "worker/probe_channel.h"
 
 static bool is_planned(const char *who, const char *deed)
@@ -254,9 +255,13 @@ static int run_probe(const char *command)
 }
 
 /* As tests/lib/desk.c starts it. */
+static int run_agent(void *arg, int keeper)
+{
+    return client_run(arg, keeper);
+}
+
 int main(int argc, char *argv[])
 {
-    char text[CLIENT_TEXT_BYTES];
     struct client_config config = {
         .job_id = "test-job",
         .node_name = "node-0",
@@ -272,9 +277,10 @@ int main(int argc, char *argv[])
         gpul_hostport_parse(&config.coordinator, argv[2], NULL) != 0) {
         return AGENT_EXIT_FAILED;
     }
-    int code = client_run(&config, text);
-    if (text[0] != 0) {
-        fprintf(stderr, "%s\n", text);
-    }
-    return code;
+    const struct keeper_config keeper = {
+        .agent_main = run_agent,
+        .arg = &config,
+        .node_name = config.node_name,
+    };
+    return keeper_run(&keeper);
 }

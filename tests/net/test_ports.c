@@ -282,6 +282,24 @@ static void test_only_ephemeral(void **state)
     close(fd);
 }
 
+/* The lease of one that has died can be had again, unless someone has it. */
+static void test_renew(void **state)
+{
+    (void)state;
+    need_isolation();
+    struct ports_lease lease;
+    struct ports_lease again;
+    assert_int_equal(ports_lease(&lease, &four, NULL), 0);
+    uint16_t first_port = lease.first_port;
+    assert_false(ports_renew(&again, first_port, 4));
+    assert_int_equal(again.first_port, 0);
+    ports_release(&lease);
+    assert_true(ports_renew(&again, first_port, 4));
+    assert_int_equal(again.first_port, first_port);
+    assert_int_not_equal(lease_and_release(&four), first_port);
+    ports_release(&again);
+}
+
 int main(void)
 {
     isolate();
@@ -290,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_listener_avoided),
         cmocka_unit_test(test_release),
         cmocka_unit_test(test_avoided),
+        cmocka_unit_test(test_renew),
         cmocka_unit_test(test_large_runs),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_no_descriptors),

@@ -15,6 +15,11 @@
 
 void play_open(struct play *p)
 {
+    play_open_held(p, (struct agent_held){.generation = 0});
+}
+
+void play_open_held(struct play *p, struct agent_held held)
+{
     static char hostname[] = "host-a", kernel[] = "6.1", boot_id[] = "b";
     *p = (struct play){.now_ms = 1000, .epoch = PLAY_EPOCH};
     gpul__facts__init(&p->facts);
@@ -28,6 +33,8 @@ void play_open(struct play *p)
         .version = "0",
         .coordinator = "127.0.0.1:9",
         .instance = 7,
+        .attach = held.generation != 0 ? 1 : 0,
+        .held = held,
         .join_timeout_ms = 10000,
         .facts = &p->facts,
     };
@@ -73,6 +80,16 @@ static void say_frame(struct play *p, const Gpul__Frame *f)
 {
     const char *name = gpul_message_rule((uint32_t)f->body_case)->name;
     switch (f->body_case) {
+    case GPUL__FRAME__BODY_HELLO:
+        say(p, f->hello->attach > 0 ? "%s:%u:%u" : "%s", name, f->hello->attach,
+            f->hello->held_generation);
+        break;
+    case GPUL__FRAME__BODY_LEAVE:
+        say(p, "%s:%s", name,
+            f->leave->is_clean        ? "clean"
+            : f->leave->n_unclean > 0 ? f->leave->unclean[0]
+                                      : "unknown");
+        break;
     case GPUL__FRAME__BODY_READY:
         say(p, "%s:%u%s", name, f->ready->port_base, f->ready->error);
         break;
@@ -164,6 +181,8 @@ static void say_action(struct play *p, const struct agent_action *action)
         [AGENT_REMOVE_LOGS] = "remove_logs",
         [AGENT_DISCONNECT] = "disconnect",
         [AGENT_LEAVE] = "leave",
+        [AGENT_ATTACHED] = "attached",
+        [AGENT_RENEW_PORTS] = "renew_ports",
     };
     static const char *const starts[] = {
         [AGENT_PROBE_HOST] = "start_probe(",
@@ -182,6 +201,9 @@ static void say_action(struct play *p, const struct agent_action *action)
         break;
     case AGENT_STOP_RANKS:
         say(p, "%d", action->signal);
+        break;
+    case AGENT_RENEW_PORTS:
+        say(p, "%u", action->port_base);
         break;
     case AGENT_CREDIT:
         say(p, "%u", (unsigned)action->bytes);
@@ -396,4 +418,17 @@ const char *play_wait(struct play *p, uint64_t ms)
 {
     p->now_ms += ms;
     return play_event(p, AGENT_EVENT_TICK, NULL);
+}
+
+const char *play_keeper_lost(struct play *p, const char *unclean)
+{
+    char text[64];
+    char *list[] = {text};
+    struct agent_event event = {.type = AGENT_EVENT_KEEPER_LOST};
+    if (unclean != NULL) {
+        snprintf(text, sizeof(text), "%s", unclean);
+        event.unclean = list;
+        event.unclean_count = 1;
+    }
+    return play_step(p, &event);
 }

@@ -24,6 +24,8 @@ struct play {
 
 /* At 1000 ms; join timeout 10 s. */
 void play_open(struct play *p);
+/* The same for an agent after the first, whose keeper holds this. */
+void play_open_held(struct play *p, struct agent_held held);
 void play_close(struct play *p);
 
 /* Each takes one step and returns p->line. */
@@ -36,6 +38,7 @@ const char *play_signal(struct play *p, int signal);
 const char *play_exits(struct play *p, uint32_t first_rank, uint32_t n,
                        uint32_t code);
 const char *play_gone(struct play *p, const char *unclean);
+const char *play_keeper_lost(struct play *p, const char *unclean);
 /* The probe over host memory: its address, its result. */
 const char *play_listening(struct play *p);
 const char *play_probe_result(struct play *p);

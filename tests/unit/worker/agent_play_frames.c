@@ -159,7 +159,7 @@ void play_to_member(struct play *p)
     assert_string_equal(play_wait(p, 0), "connect");
     assert_string_equal(play_event(p, AGENT_EVENT_CONNECTED, "10.0.0.1"),
                         "send(hello)");
-    assert_string_equal(play_welcome(p), "");
+    assert_string_equal(play_welcome(p), "attached");
     assert_string_equal(play_job(p, GPUL__JOB__MODE__RUN), "");
     assert_int_equal(agent_state(p->agent), AGENT_MEMBER);
 }

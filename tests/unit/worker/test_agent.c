@@ -231,7 +231,8 @@ static void test_out_of_place(void **state)
         play_open(&p);
         play_to_member(&p);
         snprintf(expected, sizeof(expected),
-                 "disconnect leave 125 \"the coordinator at 127.0.0.1:9 sent "
+                 "send(leave:clean) disconnect leave 125 \"the coordinator at "
+                 "127.0.0.1:9 sent "
                  "%s out of place\"",
                  table[i].name);
         assert_string_equal(table[i].speak(&p), expected);
@@ -248,8 +249,9 @@ static void test_ahead(void **state)
     play_to_assigned(&p);
     p.generation++;
     play_launch(&p);
-    assert_string_equal(p.line, "disconnect leave 125 \"the coordinator at "
-                                "127.0.0.1:9 sent launch out of place\"");
+    assert_string_equal(
+        p.line, "send(leave:clean) disconnect leave 125 \"the coordinator at "
+                "127.0.0.1:9 sent launch out of place\"");
     play_close(&p);
 }
 
@@ -265,7 +267,8 @@ static void test_bad_place(void **state)
     play_ports(&p, 30000);
     assert_string_equal(
         play_roster(&p),
-        "disconnect leave 125 \"the coordinator at 127.0.0.1:9 sent a bad "
+        "send(leave:clean) disconnect leave 125 \"the coordinator at "
+        "127.0.0.1:9 sent a bad "
         "roster: the roster gives this node ranks 0+2 and port 20000, it has "
         "0+2 and 30000\"");
     play_close(&p);
@@ -283,9 +286,10 @@ static void test_bad_place(void **state)
     frame.body_case = GPUL__FRAME__BODY_ASSIGN;
     frame.assign = &assign;
     p.generation = 1;
-    assert_string_equal(play_frame(&p, &frame),
-                        "disconnect leave 125 \"the coordinator at "
-                        "127.0.0.1:9 sent a place that is not in the world\"");
+    assert_string_equal(
+        play_frame(&p, &frame),
+        "send(leave:clean) disconnect leave 125 \"the coordinator at "
+        "127.0.0.1:9 sent a place that is not in the world\"");
     play_close(&p);
 }
 

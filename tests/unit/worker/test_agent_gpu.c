@@ -56,9 +56,9 @@ static void test_scout_fails(void **state)
 static void test_begin_without_devices(void **state)
 {
     (void)state;
-    static const char fault[] =
-        "disconnect leave 125 \"the coordinator at 127.0.0.1:9 sent "
-        "probe_begin out of place\"";
+    static const char fault[] = "send(leave:clean) disconnect leave 125 \"the "
+                                "coordinator at 127.0.0.1:9 sent "
+                                "probe_begin out of place\"";
     for (int i = 0; i < 3; i++) {
         struct play p;
         play_open(&p);
@@ -368,8 +368,8 @@ static void test_ids(void **state)
     play_close(&p);
     play_open(&p);
     play_to_phase(&p, INIT);
-    assert_string_equal(play_probe_ids(&p),
-                        "disconnect send_probes(stop:15:1500)");
+    assert_string_equal(play_probe_ids(&p), "send(leave:unknown) disconnect "
+                                            "send_probes(stop:15:1500)");
     play_probe_ended(&p, 0, ENDED);
     assert_string_equal(play_probe_ended(&p, 1, ENDED),
                         "leave 125 \"the coordinator at 127.0.0.1:9 sent "

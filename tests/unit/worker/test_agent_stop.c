@@ -120,7 +120,8 @@ static void test_signal(void **state)
     assert_string_equal(play_exits(&p, 0, 2, 0), "send(exits:2)");
     play_gone(&p, NULL);
     assert_string_equal(
-        DRAINED(&p), "send(idle) leave 130 \"stopped by signal 2 (SIGINT)\"");
+        DRAINED(&p),
+        "send(idle leave:clean) leave 130 \"stopped by signal 2 (SIGINT)\"");
     play_close(&p);
 }
 

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What survives the death of an agent, and what does not survive that of its
+# keeper: docs/supervision.md, "Who dies, what happens".
+kills=${GPULAUNCH_TEST_KILLS:-100}
+. "$(dirname "$0")/../lib/e2e.sh"
+
+# A rank that counts, one number a line, as fast as a shell can, until it is
+# told to stop; what it counted to is its last word, on stderr.
+cat >"$scratch/count" <<SCRIPT
+#!/bin/sh
+i=0
+while [ ! -e "$scratch/enough" ]; do
+    i=\$((i + 1))
+    echo \$i
+done
+echo "rank \$RANK counted to \$i" >&2
+SCRIPT
+chmod +x "$scratch/count"
+
+has_text()
+{
+    [ -s "$1" ]
+}
+
+# agent_is_new OLD: another agent than that has been let in by the coordinator.
+agent_is_new()
+{
+    local now
+
+    now=$(agent_of local-0)
+    [ -n "$now" ] && [ "$now" != "$1" ] &&
+        [ "$(grep -c 'the agent of this node was restarted' "$err")" -gt "$2" ]
+}
+
+it "an agent is killed $kills times: ranks go on counting, no byte of a log is lost"
+rm -f "$scratch/enough"
+launch_behind --nodes 1 --per-node 2 --self-test off \
+    --log-dir "$scratch/logs" -- "$scratch/count"
+for ((i = 0; i < kills; i++)); do
+    agent=
+    within 20 "there is no agent" eval 'agent=$(agent_of local-0); [ -n "$agent" ]'
+    [ "$i" -gt 0 ] ||
+        within 20 "the ranks did not start" eval \
+            'has_text "$(log_of 1 out)"'
+    kill -KILL "$agent"
+    within 20 "no agent came after the $((i + 1)). one" agent_is_new "$agent" "$i"
+done
+: >"$scratch/enough"
+finish
+expect_status 0
+expect_no_process 5
+for rank in 0 1; do
+    last=$(sed -n "s/.*rank $rank counted to //p" "$(log_of $rank err)")
+    seq 1 "$last" | cmp - "$(log_of $rank out)" ||
+        fail "the log of rank $rank is not what the rank wrote"
+done
+forget_logs
+rm -rf "$scratch/logs"
+
+# start_stubborn: two nodes whose ranks and their children, in sessions of
+# their own, ignore what asks them to stop.
+start_stubborn()
+{
+    rm -f "$scratch"/up.*
+    launch_behind --nodes 2 --self-test off --grace 1s -- sh -c \
+        "trap '' TERM HUP
+         setsid sh -c 'trap \"\" TERM HUP; : >$scratch/up.\$RANK; sleep 321' &
+         sleep 322"
+    within 20 "the ranks did not come up" ranks_are_up
+}
+
+ranks_are_up()
+{
+    [ -e "$scratch/up.0" ] && [ -e "$scratch/up.1" ]
+}
+
+it "a keeper is killed: its ranks die at once, the node is named, 75"
+start_stubborn
+kill -KILL "$(keeper_of local-1)"
+finish
+expect_status 75
+expect_has "$err" 'local-1.*the keeper of this node ended, and its ranks were killed'
+expect_last_line 'local-1\b'
+expect_no_process 5
+
+it "keeper and agent are killed together: the node is named, 75"
+start_stubborn
+kill -KILL "$(keeper_of local-1)" "$(agent_of local-1)"
+finish
+expect_status 75
+expect_last_line 'local-1\b'
+expect_no_process 5
+
+it "agent, then keeper: nothing is left either"
+start_stubborn
+kill -KILL "$(agent_of local-1)"
+kill -KILL "$(keeper_of local-1)"
+finish
+expect_status 75
+expect_last_line 'local-1\b'
+expect_no_process 5
+
+forget_logs
+
+it "a rank that detaches, ignores TERM and holds stdout open delays nothing"
+rm -f "$scratch/pid"
+run "$bin/gpulaunch" --local --nodes 1 --self-test off --grace 1s -- sh -c "
+    (setsid sh -c 'trap \"\" TERM HUP; echo \$\$ >$scratch/pid; exec sleep 323' &)
+    while [ ! -s $scratch/pid ]; do sleep 0.01; done
+    echo said"
+expect_status 0
+expect_out said
+expect_within_ms 6000
+is_gone "$(cat "$scratch/pid")" || fail "the detached process lives on"
+expect_nothing_left
+
+done_stories

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parts of the client share: client.c feeds the agent and does what
+ * it says, client_run.c has the keeper, the children, the beginning and the
+ * end. Nobody else includes this.
+ */
+#ifndef WORKER_CLIENT_RUN_H
+#define WORKER_CLIENT_RUN_H
+
+#include <uv.h>
+
+#include "common/buf.h"
+#include "proto/transport.h"
+#include "worker/agent.h"
+#include "worker/client.h"
+#include "worker/eventqueue.h"
+#include "worker/facts.h"
+#include "worker/keeperlink.h"
+#include "worker/ports.h"
+#include "worker/prober.h"
+#include "worker/workload.h"
+
+struct client {
+    uv_loop_t loop;
+    uv_timer_t timer;
+    uv_signal_t child_signal;
+    const struct client_config *config;
+    struct gpul_buf coordinator; /* host:port, for messages */
+    struct keeperlink *keeper;
+    struct keeper_packet state; /* what it said first */
+    struct agent *agent;
+    struct agent_actions actions;
+    struct gpul_transport *transport; /* NULL: none */
+    struct facts facts;
+    struct ports_lease lease;
+    struct prober prober;
+    struct workload *workload;
+    struct eventqueue queue;
+    bool is_pumping;
+    bool has_left;
+    int exit_code;
+    char text[CLIENT_TEXT_BYTES];
+};
+
+extern const struct workload_handlers client_workload_handlers;
+extern const struct prober_handlers client_prober_handlers;
+
+/* An event for the agent; it waits for the next pump. */
+struct waiting_event *client_post(struct client *c, enum agent_event_type type,
+                                  const char *text);
+
+/* Tell the agent of all that waits, and do what it says. */
+void client_pump(struct client *c);
+
+/* The last thing that is done in the loop. Without memory nothing is left to
+ * be done in order; then the keeper stops the ranks. */
+void client_leave(struct client *c, int exit_code, const char *text);
+
+/* A packet that says nothing but its type, and the exit code. */
+void client_tell_keeper(struct client *c, enum keeper_packet_type type);
+
+#endif

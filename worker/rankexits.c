@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/rankexits.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+#include "proto/text.h"
+#include "worker/failure.h"
+#include "worker/ports.h"
+
+void rankexits_init(struct rankexits *x, struct output *output,
+                    struct ranklogs *logs)
+{
+    *x = (struct rankexits){.output = output, .logs = logs};
+}
+
+static void free_exits(struct rankexits *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        gpul__exit__free_unpacked(x->list[i], NULL);
+    }
+    x->count -= n;
+    if (n > 0) {
+        memmove(x->list, x->list + n, x->count * sizeof(*x->list));
+    }
+    x->taken = 0;
+}
+
+void rankexits_release(struct rankexits *x)
+{
+    free_exits(x, x->count);
+    free(x->list);
+    x->list = NULL;
+    x->room = 0;
+}
+
+int rankexits_begin(struct rankexits *x, uint32_t ranks, struct gpul_error *err)
+{
+    rankexits_release(x);
+    x->list = calloc(ranks, sizeof(*x->list));
+    x->room = x->list != NULL ? ranks : 0;
+    return x->list != NULL ? 0 : gpul_fail(err, GPUL_ENOMEM, "%u ranks", ranks);
+}
+
+bool rankexits_wait(const struct rankexits *x)
+{
+    return x->count > x->taken;
+}
+
+size_t rankexits_take(struct rankexits *x, Gpul__Exit ***exits)
+{
+    free_exits(x, x->taken);
+    *exits = x->list;
+    x->taken = x->count;
+    return x->count;
+}
+
+/* ---- one exit ------------------------------------------------------------ */
+
+static Gpul__Exit *add(struct rankexits *x, uint32_t rank)
+{
+    assert(x->count < x->room);
+    Gpul__Exit *e = malloc(sizeof(*e));
+    if (e != NULL) {
+        gpul__exit__init(e);
+        e->rank = rank;
+        x->list[x->count++] = e;
+    }
+    return e;
+}
+
+/* Text that the schema's own free can free. */
+static void set_text(char **slot, const char *text)
+{
+    char copy[GPUL_TEXT_BYTES_MAX + 1];
+    snprintf(copy, sizeof(copy), "%s", text);
+    gpul_text_clean(copy, GPUL_TEXT_BYTES_MAX);
+    char *owned = copy[0] != 0 ? strdup(copy) : NULL;
+    if (owned != NULL) {
+        *slot = owned;
+    }
+}
+
+void rankexits_add_refused(struct rankexits *x, uint32_t rank, int exec_errno,
+                           const char *text)
+{
+    Gpul__Exit *e = add(x, rank);
+    if (e != NULL) {
+        e->exec_errno = (uint32_t)exec_errno;
+        set_text(&e->text, text);
+    }
+}
+
+void rankexits_add_port_taken(struct rankexits *x, uint32_t rank, uint16_t port)
+{
+    char text[96];
+    snprintf(text, sizeof(text),
+             "port %u was taken by another program before the start", port);
+    Gpul__Exit *e = add(x, rank);
+    if (e != NULL) {
+        e->code = 1;
+        e->is_bind_error = true;
+        set_text(&e->text, text);
+    }
+}
+
+static bool is_bind_error(struct rankexits *x, const struct launch *launch,
+                          uint32_t local_rank, uint64_t ran_ms)
+{
+    uint16_t ports[LAUNCH_PORTS_MAX];
+    struct failure_end end = {.ran_ms = ran_ms, .ports = ports};
+    if (ran_ms > FAILURE_EARLY_MS) {
+        return false;
+    }
+    output_tail(x->output, local_rank, &end.tail, &end.tail_bytes);
+    end.port_count = launch_ports(launch, local_rank, ports);
+    if (end.tail_bytes == 0) {
+        return false;
+    }
+    /* The job's shared ports are rightly taken while other ranks run. */
+    end.is_port_taken = !ports_check_free(ports[0]);
+    return failure_is_bind_error(&end);
+}
+
+/* Where the user may read on. */
+static void add_log(struct rankexits *x, Gpul__Exit *e, uint32_t local_rank)
+{
+    char path[GPUL_PATH_BYTES_MAX + 1];
+    output_touch_log(x->output, local_rank);
+    ranklogs_path(x->logs, path, sizeof(path), e->rank, RANKLOG_ERR);
+    if (access(path, F_OK) != 0) {
+        return;
+    }
+    char *copy = strdup(path);
+    if (copy != NULL) {
+        e->log = copy;
+    }
+}
+
+void rankexits_add_ended(struct rankexits *x, const struct launch *launch,
+                         uint32_t local_rank, int status, uint64_t ran_ms)
+{
+    Gpul__Exit *e = add(x, launch->first_rank + local_rank);
+    if (e == NULL) {
+        return;
+    }
+    e->ran_ms = ran_ms;
+    if (WIFSIGNALED(status)) {
+        e->signal = (uint32_t)WTERMSIG(status);
+    } else {
+        e->code = (uint32_t)WEXITSTATUS(status);
+        e->is_bind_error =
+            e->code != 0 && is_bind_error(x, launch, local_rank, ran_ms);
+    }
+    if (status != 0) {
+        add_log(x, e, local_rank);
+    }
+}
