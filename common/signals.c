@@ -76,3 +76,20 @@ int gpul_parse_signal(uint32_t *out, const char *text, struct gpul_error *err)
     *out = number;
     return 0;
 }
+
+const char *gpul_signal_meaning(uint32_t number)
+{
+    static const char *const meanings[NSIG] = {
+        [SIGABRT] = "it aborted itself",
+        [SIGBUS] = "bus error: memory, or a mapped file, that is not there",
+        [SIGFPE] = "arithmetic error, as a division by zero",
+        [SIGILL] = "illegal instruction",
+        [SIGPIPE] = "the reader of its output was gone",
+        [SIGSEGV] = "segmentation fault",
+        [SIGSYS] = "a system call that is not allowed here",
+        [SIGTRAP] = "trap, as of a failed check",
+        [SIGXCPU] = "over its limit of CPU time",
+        [SIGXFSZ] = "over its limit of file size",
+    };
+    return number < NSIG ? meanings[number] : NULL;
+}

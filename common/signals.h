@@ -20,4 +20,8 @@ const char *gpul_format_signal(char out[GPUL_SIGNAL_TEXT_BYTES],
  * that the C library keeps for itself. Errors: GPUL_EINVAL, with the forms. */
 int gpul_parse_signal(uint32_t *out, const char *text, struct gpul_error *err);
 
+/* What a signal that ends a process says of it: "segmentation fault" for
+ * SIGSEGV. NULL where its name says it all, or anybody may send it. */
+const char *gpul_signal_meaning(uint32_t number);
+
 #endif

@@ -202,3 +202,30 @@ int gpul_check_input_credit(const ProtobufCMessage *message,
     }
     return 0;
 }
+
+static int check_evidence(Gpul__Exit *const *exits, size_t n,
+                          struct gpul_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        count += exits[i]->evidence != NULL ? 1 : 0;
+    }
+    if (count > GPUL_EVIDENCES_MAX) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "has the evidence of %zu ranks, at most %u", count,
+                         GPUL_EVIDENCES_MAX);
+    }
+    return 0;
+}
+
+int gpul_check_exits(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Exits *m = (const Gpul__Exits *)message;
+    return check_evidence(m->exits, m->n_exits, err);
+}
+
+int gpul_check_job_end(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__JobEnd *m = (const Gpul__JobEnd *)message;
+    return check_evidence(m->exits, m->n_exits, err);
+}

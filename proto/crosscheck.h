@@ -30,6 +30,8 @@ int gpul_check_leave(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_input_target(const ProtobufCMessage *message,
                             struct gpul_error *err);
 int gpul_check_input(const ProtobufCMessage *message, struct gpul_error *err);
+int gpul_check_exits(const ProtobufCMessage *message, struct gpul_error *err);
+int gpul_check_job_end(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_input_credit(const ProtobufCMessage *message,
                             struct gpul_error *err);
 

@@ -27,8 +27,9 @@
 #define GPUL_PROBE_BEGIN_BYTES_MAX (16u << 10)
 /* One page of members, each with its names, stays below this. */
 #define GPUL_EVENT_BYTES_MAX (128u << 10)
-/* GPUL_EXITS_MAX exits, each with a full text and path, stay below this. */
-#define GPUL_EXITS_BYTES_MAX (256u << 10)
+/* GPUL_EXITS_MAX exits, each with a full text and path, and as much evidence
+ * as a node may send, stay below this. */
+#define GPUL_EXITS_BYTES_MAX (384u << 10)
 /* The last word to the front end must never fail for its size. */
 #define GPUL_JOB_END_BYTES_MAX (512u << 10)
 /* A Job carries the command line and -x values; Linux itself allows 2 MiB
@@ -109,6 +110,14 @@
 #define GPUL_RANKS_PER_UNIQUE_ID 128u
 #define GPUL_EXITS_MAX 48u
 #define GPUL_JOB_END_EXITS_MAX 64u
+/* What is left of a rank that failed: of so many of a node, for an attempt,
+ * and of so many of the job. */
+#define GPUL_EVIDENCES_MAX 4u
+#define GPUL_TAIL_BYTES_MAX 4096u
+#define GPUL_NCCL_WARNINGS_MAX 8u
+#define GPUL_NCCL_WARNING_BYTES_MAX 256u
+#define GPUL_ERROR_FILE_BYTES_MAX (16u << 10)
+#define GPUL_STOPPED_RANKS_BYTES_MAX 4096u
 #define GPUL_MEMBERS_PAGE_MAX 128u
 #define GPUL_AVOID_PORTS_MAX 64u
 #define GPUL_ENV_ENTRIES_MAX 8192u

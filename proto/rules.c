@@ -165,6 +165,15 @@ BODY(roster, gpul_check_roster);
 static const struct gpul_field_rule launch_fields[] = {ANY32("attempt")};
 BODY(launch, NULL);
 
+static const struct gpul_field_rule evidence_fields[] = {
+    STRING("tail", LINES, 0, GPUL_TAIL_BYTES_MAX),
+    LIST("nccl_warnings", LINE, 0, GPUL_NCCL_WARNINGS_MAX, 1,
+         GPUL_NCCL_WARNING_BYTES_MAX),
+    STRING("error_file", DATA, 0, GPUL_ERROR_FILE_BYTES_MAX),
+    ANY64("error_file_bytes"),
+};
+BODY(evidence, NULL);
+
 static const struct gpul_field_rule exit_fields[] = {
     RANK("rank"),
     NUMBER("code", 0, 255),
@@ -174,13 +183,20 @@ static const struct gpul_field_rule exit_fields[] = {
     FLAG("is_bind_error"),
     ANY64("ran_ms"),
     PATH("log"),
+    ANY32("pid"),
+    CHOICE("out_of_memory", 0),
+    ANY64("cpu_ms"),
+    ANY64("rss_bytes"),
+    OPTIONAL_MESSAGE("evidence", evidence_rule),
+    FLAG("is_stopped"),
+    ANY64("after_ms"),
 };
 BODY(exit, NULL);
 
 static const struct gpul_field_rule exits_fields[] = {
     MESSAGES("exits", 1, GPUL_EXITS_MAX, exit_rule),
 };
-BODY(exits, NULL);
+BODY(exits, gpul_check_exits);
 
 static const struct gpul_field_rule stop_fields[] = {
     NUMBER("signal", 1, GPUL_SIGNAL_MAX),
@@ -292,8 +308,10 @@ static const struct gpul_field_rule job_end_fields[] = {
     ANY32("generation"),
     ANY32("restarts"),
     CHOICE("doubles", 0),
+    STRING("stopped_ranks", NAME, 0, GPUL_STOPPED_RANKS_BYTES_MAX),
+    ANY32("stopped_count"),
 };
-BODY(job_end, NULL);
+BODY(job_end, gpul_check_job_end);
 
 static const struct gpul_field_rule cancel_fields[] = {
     NUMBER("signal", 0, GPUL_SIGNAL_MAX),

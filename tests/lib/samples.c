@@ -351,9 +351,22 @@ static Gpul__ProbePhase probe_phase = {
 };
 
 static Gpul__Launch launch = {BASE(launch), .attempt = 1};
+static char nccl_warning[] = "NCCL WARN NET/Socket: connection closed";
+static char *nccl_warnings[] = {nccl_warning};
+static Gpul__Evidence evidence = {
+    BASE(evidence),
+    .tail = text,
+    .n_nccl_warnings = COUNT(nccl_warnings),
+    .nccl_warnings = nccl_warnings,
+    .error_file = BYTES("{\"message\": \"x\"}"),
+    .error_file_bytes = 16,
+};
 static Gpul__Exit exit_rows[] = {
     {BASE(exit), .rank = 2, .code = 7, .signal = 9, .exec_errno = 13,
-     .text = text, .is_bind_error = 1, .ran_ms = 1500, .log = log_path},
+     .text = text, .is_bind_error = 1, .ran_ms = 1500, .log = log_path,
+     .pid = 4242, .out_of_memory = GPUL__EXIT__OUT_OF_MEMORY__CGROUP,
+     .cpu_ms = 900, .rss_bytes = UINT64_C(1) << 33, .evidence = &evidence,
+     .is_stopped = 1, .after_ms = 20},
     {BASE(exit), .rank = 3, .text = no_text, .log = no_text},
 };
 static Gpul__Exit *exit_list[] = {&exit_rows[0], &exit_rows[1]};
@@ -448,15 +461,26 @@ static Gpul__Event event = {
     .backend = backend,
 };
 static char reason[] = "rank_failed";
+static char stopped_ranks[] = "0-3,8";
 static Gpul__JobEnd job_end = {
-    BASE(job_end),      .exit_code = 7,
-    .reason = reason,   .text = text,
-    .rank = 2,          .has_rank = 1,
-    .node_name = name,  .hostname = hostname,
-    .log = log_path,    .n_unclean = COUNT(unclean),
-    .unclean = unclean, .n_exits = COUNT(exit_list),
-    .exits = exit_list, .generation = 2,
-    .restarts = 1,      .doubles = GPUL__JOB_END__DOUBLES__SOME,
+    BASE(job_end),
+    .exit_code = 7,
+    .reason = reason,
+    .text = text,
+    .rank = 2,
+    .has_rank = 1,
+    .node_name = name,
+    .hostname = hostname,
+    .log = log_path,
+    .n_unclean = COUNT(unclean),
+    .unclean = unclean,
+    .n_exits = COUNT(exit_list),
+    .exits = exit_list,
+    .generation = 2,
+    .restarts = 1,
+    .doubles = GPUL__JOB_END__DOUBLES__SOME,
+    .stopped_ranks = stopped_ranks,
+    .stopped_count = 5,
 };
 static Gpul__Cancel cancel = {
     BASE(cancel),
