@@ -40,6 +40,7 @@
 #include "coordinator/probes.h"
 #include "coordinator/rendezvous.h"
 #include "coordinator/roster.h"
+#include "coordinator/stopped.h"
 #include "coordinator/verdict.h"
 
 #define NEVER_MS UINT64_MAX
@@ -143,6 +144,7 @@ struct rendezvous {
     struct ids ids;
 
     uint64_t *rank_ended; /* bits, by rank */
+    struct stopped stopped;
     uint32_t ranks_left;
     uint32_t deciders_left; /* ranks whose 0 the success rule wants */
     uint32_t avoid_ports[GPUL_AVOID_PORTS_MAX];

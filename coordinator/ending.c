@@ -43,8 +43,12 @@ static Gpul__JobEnd__Doubles doubles(const struct facts *f)
 
 static void tell_end(struct rendezvous *r)
 {
+    char stopped[GPUL_STOPPED_RANKS_BYTES_MAX + 1];
     Gpul__JobEnd end = GPUL__JOB_END__INIT;
     outcome_fill(&r->outcome, &end);
+    stopped_format(&r->stopped, stopped);
+    end.stopped_ranks = stopped;
+    end.stopped_count = r->stopped.count;
     end.generation = r->generation;
     end.restarts = r->outcome.restarts;
     end.doubles = doubles(&r->facts);

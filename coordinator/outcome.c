@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/signals.h"
+#include "proto/cause.h"
 
 void outcome_init(struct outcome *o)
 {
@@ -64,21 +64,12 @@ uint32_t exit_code(const Gpul__Exit *fate)
     return fate->code % 256 != 0 ? fate->code % 256 : 1;
 }
 
-/* "exited with code 7", and the reason's token. */
-static const char *describe(struct text *cause, const Gpul__Exit *fate)
+static const char *reason_of(const Gpul__Exit *fate)
 {
     if (fate->exec_errno != 0) {
-        text_format(cause, "could not start: %s", fate->text);
         return is_shortage(fate) ? "internal" : "exec_failed";
     }
-    if (fate->signal != 0) {
-        char name[GPUL_SIGNAL_TEXT_BYTES];
-        text_format(cause, "was ended by %s",
-                    gpul_format_signal(name, fate->signal));
-        return "rank_signaled";
-    }
-    text_format(cause, "exited with code %u", fate->code);
-    return "rank_failed";
+    return fate->signal != 0 ? "rank_signaled" : "rank_failed";
 }
 
 static char *keep(struct outcome *o, const char *text)
@@ -91,11 +82,87 @@ static char *keep(struct outcome *o, const char *text)
     return copy;
 }
 
-/* A record that finds no room is left out: the first is what matters. */
-static void record_exit(struct outcome *o, const Gpul__Exit *fate)
+/* ---- what a rank has left ------------------------------------------------ */
+
+static size_t evidence_bytes(const Gpul__Evidence *e)
 {
-    size_t bytes = strlen(fate->text) + strlen(fate->log) + 64;
-    if (o->exit_count == GPUL_JOB_END_EXITS_MAX ||
+    size_t bytes = 64 + strlen(e->tail) + e->error_file.len;
+    for (size_t i = 0; i < e->n_nccl_warnings; i++) {
+        bytes += strlen(e->nccl_warnings[i]) + 4;
+    }
+    return bytes;
+}
+
+static bool keep_warnings(struct outcome *o, Gpul__Evidence *copy,
+                          const Gpul__Evidence *e)
+{
+    size_t n = e->n_nccl_warnings;
+    copy->n_nccl_warnings = 0;
+    copy->nccl_warnings = arena_alloc(&o->memory, (n + 1) * sizeof(char *));
+    for (size_t i = 0; copy->nccl_warnings != NULL && i < n; i++) {
+        copy->nccl_warnings[i] = keep(o, e->nccl_warnings[i]);
+        copy->n_nccl_warnings += copy->nccl_warnings[i] != NULL ? 1 : 0;
+    }
+    return copy->nccl_warnings != NULL && copy->n_nccl_warnings == n;
+}
+
+static bool keep_error_file(struct outcome *o, Gpul__Evidence *copy,
+                            const Gpul__Evidence *e)
+{
+    size_t n = e->error_file.len;
+    copy->error_file.data = n > 0 ? arena_alloc(&o->memory, n) : NULL;
+    if (n > 0 && copy->error_file.data != NULL) {
+        memcpy(copy->error_file.data, e->error_file.data, n);
+    }
+    return n == 0 || copy->error_file.data != NULL;
+}
+
+/* NULL without memory. */
+static Gpul__Evidence *keep_evidence(struct outcome *o, const Gpul__Evidence *e)
+{
+    Gpul__Evidence *copy = arena_alloc(&o->memory, sizeof(*copy));
+    if (copy == NULL) {
+        return NULL;
+    }
+    *copy = *e;
+    copy->base.n_unknown_fields = 0;
+    copy->base.unknown_fields = NULL;
+    copy->tail = keep(o, e->tail);
+    bool is_whole = copy->tail != NULL && keep_warnings(o, copy, e) &&
+                    keep_error_file(o, copy, e);
+    return is_whole ? copy : NULL;
+}
+
+/* The first ones only; of a rank that was stopped there is none to tell. */
+static void add_evidence(struct outcome *o, Gpul__Exit *copy)
+{
+    const Gpul__Evidence *e = copy->evidence;
+    copy->evidence = NULL;
+    if (e == NULL || copy->is_stopped ||
+        o->evidence_count == GPUL_EVIDENCES_MAX ||
+        evidence_bytes(e) > OUTCOME_EXITS_BYTES_MAX - o->exit_bytes) {
+        return;
+    }
+    copy->evidence = keep_evidence(o, e);
+    if (copy->evidence != NULL) {
+        o->evidence_count++;
+        o->exit_bytes += evidence_bytes(e);
+    }
+}
+
+/* Those that were stopped leave room for failures of their own. */
+static bool has_room(const struct outcome *o, bool is_stopped)
+{
+    return o->exit_count < GPUL_JOB_END_EXITS_MAX &&
+           (!is_stopped || o->stopped_count < OUTCOME_STOPPED_MAX);
+}
+
+/* A record that finds no room is left out: the first is what matters. */
+static void record_exit(struct outcome *o, const Gpul__Exit *fate,
+                        bool is_stopped, uint64_t now_ms)
+{
+    size_t bytes = strlen(fate->text) + strlen(fate->log) + 96;
+    if (!has_room(o, is_stopped) ||
         bytes > OUTCOME_EXITS_BYTES_MAX - o->exit_bytes) {
         return;
     }
@@ -110,28 +177,41 @@ static void record_exit(struct outcome *o, const Gpul__Exit *fate)
     copy->base.unknown_fields = NULL;
     copy->text = text;
     copy->log = log;
-    o->exits[o->exit_count++] = copy;
+    copy->is_stopped = is_stopped;
+    copy->after_ms = o->has_rank ? now_ms - o->decided_ms : 0;
     o->exit_bytes += bytes;
+    add_evidence(o, copy);
+    o->exits[o->exit_count++] = copy;
+    o->stopped_count += is_stopped ? 1 : 0;
 }
 
 bool outcome_rank_failed(struct outcome *o, const struct node *node,
-                         const Gpul__Exit *fate)
+                         const Gpul__Exit *fate, uint64_t now_ms)
 {
-    struct text cause;
-    const char *reason = describe(&cause, fate);
+    char cause[GPUL_CAUSE_BYTES];
     bool has_log = fate->log[0] != 0;
-    bool decides = outcome_decide(
-        o, exit_code(fate), reason, node, "rank %u on node %s (%s) %s%s%s",
-        fate->rank, node->name, node_hostname(node), cause.bytes,
-        has_log ? "; its log: " : "", has_log ? fate->log : "");
+    bool decides =
+        outcome_decide(o, exit_code(fate), reason_of(fate), node,
+                       "rank %u on node %s (%s) %s%s%s", fate->rank, node->name,
+                       node_hostname(node), gpul_exit_cause(cause, fate),
+                       has_log ? "; its log: " : "", has_log ? fate->log : "");
     if (decides) {
         o->has_rank = true;
         o->rank = fate->rank;
+        o->decided_ms = now_ms;
     }
     if (o->exit_code != OUTCOME_SUCCESS) {
-        record_exit(o, fate);
+        record_exit(o, fate, false, now_ms);
     }
     return decides;
+}
+
+void outcome_rank_stopped(struct outcome *o, const Gpul__Exit *fate,
+                          uint64_t now_ms)
+{
+    if (o->exit_code != OUTCOME_SUCCESS) {
+        record_exit(o, fate, true, now_ms);
+    }
 }
 
 void outcome_add_unclean(struct outcome *o, const struct node *node,

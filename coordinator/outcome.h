@@ -16,7 +16,11 @@
 #include "proto/message.h"
 
 /* The records of exits must fit the JobEnd beside everything else. */
-enum { OUTCOME_EXITS_BYTES_MAX = GPUL_JOB_END_BYTES_MAX / 2 };
+enum {
+    OUTCOME_EXITS_BYTES_MAX = GPUL_JOB_END_BYTES_MAX / 2,
+    /* Records of ranks that were stopped, so that others find room. */
+    OUTCOME_STOPPED_MAX = GPUL_JOB_END_EXITS_MAX / 2,
+};
 
 /* Exit codes of gpulaunch itself; docs/operations.md. */
 enum outcome_code {
@@ -42,8 +46,11 @@ struct outcome {
     const struct node *node; /* who it is about, NULL: nobody */
     bool has_rank;
     uint32_t rank;
+    uint64_t decided_ms; /* by the first failing rank */
     Gpul__Exit *exits[GPUL_JOB_END_EXITS_MAX];
     size_t exit_count;
+    size_t stopped_count; /* of these, ranks that were stopped */
+    size_t evidence_count;
     size_t exit_bytes;
     char *unclean[GPUL_UNCLEAN_MAX];
     size_t unclean_count;
@@ -63,7 +70,12 @@ bool outcome_decide(struct outcome *o, uint32_t code, const char *reason,
 /* A rank of `node` ended badly: decide by it if it is the first failure, and
  * keep the record either way unless the job had succeeded before. */
 bool outcome_rank_failed(struct outcome *o, const struct node *node,
-                         const Gpul__Exit *fate);
+                         const Gpul__Exit *fate, uint64_t now_ms);
+
+/* A rank ended since we had it stopped: keep a record, as long as there is
+ * room for those that fail by themselves. */
+void outcome_rank_stopped(struct outcome *o, const Gpul__Exit *fate,
+                          uint64_t now_ms);
 
 /* Did the rank end with anything but 0? */
 bool exit_is_failure(const Gpul__Exit *fate);

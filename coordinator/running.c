@@ -37,7 +37,8 @@ static int reset_ranks(struct rendezvous *r)
 {
     free(r->rank_ended);
     r->rank_ended = calloc(r->world_size / WORD_BITS + 1, sizeof(uint64_t));
-    if (r->rank_ended == NULL) {
+    if (r->rank_ended == NULL ||
+        stopped_reset(&r->stopped, r->world_size) != 0) {
         outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for the ranks");
         return GPUL_ENOMEM;
     }
@@ -174,15 +175,36 @@ static void judge_success(struct rendezvous *r, uint32_t rank)
     ending_begin(r, r->ranks_left == 0 ? 0 : SIGTERM);
 }
 
+/* Would it have ended so if nobody had stopped it? Shells, and programs that
+ * save their state first, say 128 + N. */
+static bool is_by_stop(const struct rendezvous *r, const Gpul__Exit *fate)
+{
+    bool is_out_of_memory =
+        fate->out_of_memory >= GPUL__EXIT__OUT_OF_MEMORY__CGROUP;
+    if (fate->exec_errno != 0 || is_out_of_memory) {
+        return false;
+    }
+    uint32_t signal = fate->signal;
+    if (signal == 0 && fate->code > OUTCOME_SIGNAL_BASE) {
+        signal = fate->code - OUTCOME_SIGNAL_BASE;
+    }
+    return signal == SIGTERM || signal == SIGKILL ||
+           (signal != 0 && signal == r->stop.signal);
+}
+
+/* `was_stopping`: before the message that brought this. */
 static void judge_exit(struct rendezvous *r, const struct node *node,
-                       const Gpul__Exit *fate)
+                       const Gpul__Exit *fate, bool was_stopping)
 {
     bool is_open = r->phase == PHASE_RUNNING || r->phase == PHASE_REPORTING;
     if (r->phase == PHASE_RESTARTING) {
         return; /* it will run again */
     }
-    if (exit_is_failure(fate)) {
-        outcome_rank_failed(&r->outcome, node, fate);
+    if (exit_is_failure(fate) && was_stopping && is_by_stop(r, fate)) {
+        stopped_add(&r->stopped, fate->rank);
+        outcome_rank_stopped(&r->outcome, fate, r->now_ms);
+    } else if (exit_is_failure(fate)) {
+        outcome_rank_failed(&r->outcome, node, fate, r->now_ms);
         if (is_open) {
             ending_begin(r, SIGTERM);
         }
@@ -236,8 +258,9 @@ void running_exits(struct rendezvous *r, struct node *node,
     if (unlucky != NULL) {
         retry(r, node, unlucky);
     }
+    bool was_stopping = r->phase == PHASE_DRAINING;
     for (size_t i = 0; i < count && r->phase < PHASE_DONE; i++) {
-        judge_exit(r, node, news[i]);
+        judge_exit(r, node, news[i], was_stopping);
     }
 }
 

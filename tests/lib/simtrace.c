@@ -169,6 +169,10 @@ static void trace_end(struct cluster *c, const Gpul__JobEnd *end)
                      end->exits[i]->rank, end->exits[i]->code,
                      end->exits[i]->signal);
     }
+    if (end->stopped_count > 0) {
+        cluster_note(c, "user:   stopped %u: %s", end->stopped_count,
+                     end->stopped_ranks);
+    }
 }
 
 void trace_operator_frame(struct cluster *c, const Gpul__Frame *frame)

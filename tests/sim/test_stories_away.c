@@ -107,6 +107,7 @@ static void test_failure_while_away(void **state)
         "121 user:   rank 0 code 0 signal 15\n"
         "121 user:   rank 1 code 0 signal 15\n"
         "121 user:   rank 2 code 0 signal 15\n"
+        "121 user:   stopped 3: 0-2\n"
         "121 all <- finish, logs stay\n"
         "123 done -> over: every node has left\n"
         "123 finish 7\n");
@@ -168,6 +169,7 @@ static void test_too_late(void **state)
         "end\n"
         "10059 user:   rank 0 code 0 signal 15\n"
         "10059 user:   rank 1 code 0 signal 15\n"
+        "10059 user:   stopped 2: 0-1\n"
         "10059 all <- finish, logs stay\n"
         "10061 done -> over: every node has left\n"
         "10061 finish 75\n");
@@ -207,6 +209,7 @@ static void test_stop_while_away(void **state)
         "559 user:   rank 1 code 0 signal 15\n"
         "559 user:   rank 2 code 0 signal 15\n"
         "559 user:   rank 3 code 0 signal 15\n"
+        "559 user:   stopped 4: 0-3\n"
         "559 all <- finish, logs stay\n"
         "561 done -> over: every node has left\n"
         "561 finish 143\n");
@@ -245,6 +248,7 @@ static void test_crash_draining(void **state)
         "153 user:   rank 1 code 0 signal 2\n"
         "153 user:   rank 2 code 0 signal 2\n"
         "153 user:   rank 3 code 0 signal 2\n"
+        "153 user:   stopped 4: 0-3\n"
         "153 all <- finish, logs stay\n"
         "155 done -> over: every node has left\n"
         "155 finish 130\n");

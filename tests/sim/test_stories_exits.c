@@ -46,6 +46,7 @@ static void test_rank_fails(void **state)
         "34 user:   rank 2 code 9 signal 0\n"
         "34 user:   rank 0 code 0 signal 15\n"
         "34 user:   rank 3 code 0 signal 15\n"
+        "34 user:   stopped 2: 0,3\n"
         "34 all <- finish, logs stay\n"
         "36 done -> over: every node has left\n"
         "36 finish 7\n");
@@ -61,21 +62,22 @@ static void test_rank_signaled(void **state)
     story_expect(&c, 6,
                  "26 user: exited node1 1/4\n"
                  "26 running -> draining: rank 3 on node node1 (host) was "
-                 "ended by signal 11 (SIGSEGV)\n"
+                 "ended by signal 11 (SIGSEGV): segmentation fault\n"
                  "26 user: stopping: rank 3 on node node1 (host) was ended by "
-                 "signal 11 (SIGSEGV)\n"
+                 "signal 11 (SIGSEGV): segmentation fault\n"
                  "26 all <- stop signal 15 grace 30000\n"
                  "33 user: exited node0 2/4\n"
                  "33 user: exited node0 3/4\n"
                  "33 user: exited node1 4/4\n"
                  "34 draining -> done: exit code 139, rank 3 on node node1 "
-                 "(host) was ended by signal 11 (SIGSEGV)\n"
+                 "(host) was ended by signal 11 (SIGSEGV): segmentation fault\n"
                  "34 user: end 139 rank_signaled: rank 3 on node node1 (host) "
-                 "was ended by signal 11 (SIGSEGV)\n"
+                 "was ended by signal 11 (SIGSEGV): segmentation fault\n"
                  "34 user:   rank 3 code 0 signal 11\n"
                  "34 user:   rank 0 code 0 signal 15\n"
                  "34 user:   rank 1 code 0 signal 15\n"
                  "34 user:   rank 2 code 0 signal 15\n"
+                 "34 user:   stopped 3: 0-2\n"
                  "34 all <- finish, logs stay\n"
                  "36 done -> over: every node has left\n"
                  "36 finish 139\n");
@@ -107,6 +109,7 @@ static void test_not_found(void **state)
                  "14 user:   rank 1 code 0 signal 0\n"
                  "14 user:   rank 2 code 0 signal 15\n"
                  "14 user:   rank 3 code 0 signal 15\n"
+                 "14 user:   stopped 2: 2-3\n"
                  "14 all <- finish, logs stay\n"
                  "16 done -> over: every node has left\n"
                  "16 finish 127\n");
@@ -137,6 +140,7 @@ static void test_not_executable(void **state)
                  "14 user:   rank 0 code 0 signal 15\n"
                  "14 user:   rank 1 code 0 signal 15\n"
                  "14 user:   rank 3 code 0 signal 15\n"
+                 "14 user:   stopped 3: 0-1,3\n"
                  "14 all <- finish, logs stay\n"
                  "16 done -> over: every node has left\n"
                  "16 finish 126\n");
@@ -180,6 +184,7 @@ static void test_chief_decides(void **state)
         "114 draining -> done: exit code 0, every rank that decides ended with "
         "0\n"
         "114 user: end 0 success: every rank that decides ended with 0\n"
+        "114 user:   stopped 2: 1,3\n"
         "114 all <- finish\n"
         "116 done -> over: every node has left\n"
         "116 finish 0\n");
@@ -208,6 +213,7 @@ static void test_evaluator(void **state)
         "514 draining -> done: exit code 0, every rank that decides ended with "
         "0\n"
         "514 user: end 0 success: every rank that decides ended with 0\n"
+        "514 user:   stopped 1: 3\n"
         "514 all <- finish\n"
         "516 done -> over: every node has left\n"
         "516 finish 0\n");
@@ -241,6 +247,7 @@ static void test_ps_fails(void **state)
         "24 user:   rank 0 code 0 signal 15\n"
         "24 user:   rank 1 code 0 signal 15\n"
         "24 user:   rank 2 code 0 signal 15\n"
+        "24 user:   stopped 3: 0-2\n"
         "24 all <- finish, logs stay\n"
         "26 done -> over: every node has left\n"
         "26 finish 3\n");
@@ -333,6 +340,7 @@ static void test_bind_twice(void **state)
         "37 user:   rank 1 code 0 signal 15\n"
         "37 user:   rank 2 code 0 signal 15\n"
         "37 user:   rank 3 code 0 signal 15\n"
+        "37 user:   stopped 3: 1-3\n"
         "37 all <- finish, logs stay\n"
         "39 done -> over: every node has left\n"
         "39 finish 98\n");

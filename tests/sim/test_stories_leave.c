@@ -130,6 +130,7 @@ static void test_leave(void **state)
         "running: its keeper ended; its ranks were killed\n"
         "59 user:   rank 0 code 0 signal 15\n"
         "59 user:   rank 1 code 0 signal 15\n"
+        "59 user:   stopped 2: 0-1\n"
         "59 all <- finish, logs stay\n"
         "61 done -> over: every node has left\n"
         "61 finish 75\n");
@@ -161,6 +162,7 @@ static void test_leave_unclean(void **state)
         "59 user:   unclean node1: 4711 python (D, nfs_wait)\n"
         "59 user:   rank 0 code 0 signal 15\n"
         "59 user:   rank 1 code 0 signal 15\n"
+        "59 user:   stopped 2: 0-1\n"
         "59 all <- finish, logs stay\n"
         "61 done -> over: every node has left\n"
         "61 finish 75\n");
@@ -195,6 +197,7 @@ static void test_gone(void **state)
         "59 user:   unclean node1: lost; what ran there was not seen to end\n"
         "59 user:   rank 0 code 0 signal 15\n"
         "59 user:   rank 1 code 0 signal 15\n"
+        "59 user:   stopped 2: 0-1\n"
         "59 all <- finish, logs stay\n"
         "61 done -> over: every node has left\n"
         "61 finish 75\n");
@@ -232,6 +235,7 @@ static void test_gone_while_away(void **state)
         "end\n"
         "118 user:   rank 0 code 0 signal 15\n"
         "118 user:   rank 1 code 0 signal 15\n"
+        "118 user:   stopped 2: 0-1\n"
         "118 all <- finish, logs stay\n"
         "120 done -> over: every node has left\n"
         "120 finish 75\n");
@@ -281,6 +285,7 @@ static void test_input(void **state)
         "89 user:   unclean node1: lost; what ran there was not seen to end\n"
         "89 user:   rank 0 code 0 signal 15\n"
         "89 user:   rank 1 code 0 signal 15\n"
+        "89 user:   stopped 2: 0-1\n"
         "89 all <- finish, logs stay\n"
         "91 done -> over: every node has left\n"
         "91 finish 75\n");

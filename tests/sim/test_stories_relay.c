@@ -195,6 +195,7 @@ static void test_output_flood(void **state)
         "24 user:   unclean node1: lost; what ran there was not seen to end\n"
         "24 user:   rank 0 code 0 signal 15\n"
         "24 user:   rank 1 code 0 signal 15\n"
+        "24 user:   stopped 2: 0-1\n"
         "24 all <- finish, logs stay\n"
         "26 done -> over: every node has left\n"
         "26 finish 75\n");

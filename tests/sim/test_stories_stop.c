@@ -38,6 +38,7 @@ static void test_cancel(void **state)
         "253 user:   rank 3 code 0 signal 2\n"
         "253 user:   rank 0 code 0 signal 2\n"
         "253 user:   rank 1 code 0 signal 2\n"
+        "253 user:   stopped 4: 0-3\n"
         "253 all <- finish, logs stay\n"
         "255 done -> over: every node has left\n"
         "255 finish 130\n");
@@ -71,6 +72,7 @@ static void test_cancel_twice(void **state)
         "64 user:   rank 3 code 0 signal 2\n"
         "64 user:   rank 0 code 0 signal 9\n"
         "64 user:   rank 1 code 0 signal 9\n"
+        "64 user:   stopped 4: 0-3\n"
         "64 all <- finish, logs stay\n"
         "66 done -> over: every node has left\n"
         "66 finish 130\n");
@@ -101,6 +103,7 @@ static void test_cancel_at_once(void **state)
         "54 user:   rank 1 code 0 signal 9\n"
         "54 user:   rank 2 code 0 signal 9\n"
         "54 user:   rank 3 code 0 signal 9\n"
+        "54 user:   stopped 4: 0-3\n"
         "54 all <- finish, logs stay\n"
         "56 done -> over: every node has left\n"
         "56 finish 143\n");
@@ -146,6 +149,7 @@ static void test_timeout_told(void **state)
         "58 user:   rank 1 code 0 signal 15\n"
         "58 user:   rank 2 code 0 signal 15\n"
         "58 user:   rank 3 code 0 signal 15\n"
+        "58 user:   stopped 4: 0-3\n"
         "58 all <- finish, logs stay\n"
         "60 done -> over: every node has left\n"
         "60 finish 124\n");
@@ -175,6 +179,7 @@ static void test_timeout(void **state)
         "5008 user:   rank 1 code 0 signal 15\n"
         "5008 user:   rank 2 code 0 signal 15\n"
         "5008 user:   rank 3 code 0 signal 15\n"
+        "5008 user:   stopped 4: 0-3\n"
         "5008 all <- finish, logs stay\n"
         "5010 done -> over: every node has left\n"
         "5010 finish 124\n");
@@ -234,6 +239,7 @@ static void test_lost_running(void **state)
         "end\n"
         "10059 user:   rank 0 code 0 signal 15\n"
         "10059 user:   rank 1 code 0 signal 15\n"
+        "10059 user:   stopped 2: 0-1\n"
         "10059 all <- finish, logs stay\n"
         "10061 done -> over: every node has left\n"
         "10061 finish 75\n");
@@ -296,6 +302,7 @@ static void test_lost_draining(void **state)
         "10052 user:   unclean node1: lost while it stopped\n"
         "10052 user:   rank 0 code 0 signal 15\n"
         "10052 user:   rank 1 code 0 signal 15\n"
+        "10052 user:   stopped 2: 0-1\n"
         "10052 all <- finish, logs stay\n"
         "10054 done -> over: every node has left\n"
         "10054 finish 143\n");
@@ -324,6 +331,7 @@ static void test_job_over(void **state)
         "253 user:   rank 3 code 0 signal 15\n"
         "253 user:   rank 0 code 0 signal 15\n"
         "253 user:   rank 1 code 0 signal 15\n"
+        "253 user:   stopped 4: 0-3\n"
         "253 all <- finish, logs stay\n"
         "255 done -> over: every node has left\n"
         "255 finish 143\n");
@@ -362,6 +370,7 @@ static void test_unclean(void **state)
         "11016 user:   rank 1 code 0 signal 15\n"
         "11016 user:   rank 2 code 0 signal 15\n"
         "11016 user:   rank 3 code 0 signal 15\n"
+        "11016 user:   stopped 3: 1-3\n"
         "11016 all <- finish, logs stay\n"
         "11018 done -> over: every node has left\n"
         "11018 finish 1\n");
