@@ -172,3 +172,16 @@ uint32_t record_world_size(const struct record *r)
     }
     return world;
 }
+
+const Gpul__Member *record_member(const struct record *r, uint32_t rank)
+{
+    for (size_t i = 0; i < r->page_count; i++) {
+        for (size_t k = 0; k < r->pages[i]->n_members; k++) {
+            const Gpul__Member *m = r->pages[i]->members[k];
+            if (rank >= m->first_rank && rank - m->first_rank < m->rank_count) {
+                return m;
+            }
+        }
+    }
+    return NULL;
+}

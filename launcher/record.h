@@ -49,4 +49,7 @@ int record_end(struct record *r, const Gpul__JobEnd *end, uint64_t now_ms);
 /* Ranks of the assigned nodes, 0 before that. */
 uint32_t record_world_size(const struct record *r);
 
+/* The node that this rank was assigned to, NULL if unknown. */
+const Gpul__Member *record_member(const struct record *r, uint32_t rank);
+
 #endif

@@ -2,6 +2,7 @@
 #include "launcher/result.h"
 
 #include "common/bandwidth.h"
+#include "launcher/failure_json.h"
 #include "launcher/grade.h"
 #include "launcher/json.h"
 
@@ -166,25 +167,13 @@ static json_t *self_test_json(const struct result *result)
     return o;
 }
 
-static json_t *exit_json(const Gpul__Exit *e)
+static void put_end(json_t *o, const struct record *r)
 {
-    json_t *o = json_object();
-    json_object_set_new(o, "rank", json_integer(e->rank));
-    json_object_set_new(o, "exit_code", json_integer(e->code));
-    json_object_set_new(o, "signal", json_integer(e->signal));
-    json_object_set_new(o, "exec_errno", json_integer(e->exec_errno));
-    json_put_text(o, "text", e->text);
-    json_object_set_new(o, "ran_seconds", seconds((double)e->ran_ms / 1e3));
-    json_put_text(o, "log", e->log);
-    return o;
-}
-
-static void put_end(json_t *o, const Gpul__JobEnd *end)
-{
+    const Gpul__JobEnd *end = r->end;
     json_t *exits = json_array();
     json_t *unclean = json_array();
     for (size_t i = 0; i < end->n_exits; i++)
-        json_array_append_new(exits, exit_json(end->exits[i]));
+        json_array_append_new(exits, failure_json(r, end->exits[i]));
     for (size_t i = 0; i < end->n_unclean; i++)
         json_array_append_new(unclean, json_string(end->unclean[i]));
     json_object_set_new(o, "rank",
@@ -193,6 +182,8 @@ static void put_end(json_t *o, const Gpul__JobEnd *end)
     json_put_text(o, "host", end->hostname);
     json_put_text(o, "log", end->log);
     json_object_set_new(o, "exits", exits);
+    json_put_text(o, "stopped_ranks", end->stopped_ranks);
+    json_object_set_new(o, "stopped_count", json_integer(end->stopped_count));
     json_object_set_new(o, "unclean", unclean);
     json_object_set_new(o, "generation", json_integer(end->generation));
     json_object_set_new(o, "restarts", json_integer(end->restarts));
@@ -208,7 +199,7 @@ int result_print(struct gpul_buf *out, const struct result *result)
     json_object_set_new(o, "exit_code", json_integer(result->exit_code));
     json_put_text(o, "reason", r->end->reason);
     json_put_text(o, "message", result->message);
-    put_end(o, r->end);
+    put_end(o, r);
     json_object_set_new(o, "started_at_unix_seconds",
                         json_integer((json_int_t)r->started_unix_s));
     json_object_set_new(o, "duration_seconds",

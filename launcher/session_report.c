@@ -4,9 +4,12 @@
  * failure one line that names what failed, where, and where to read on.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/exception.h"
+#include "launcher/failure_text.h"
 #include "launcher/logkeep.h"
 #include "launcher/report.h"
 #include "launcher/result.h"
@@ -185,6 +188,46 @@ static void report_unclean(struct session *s)
     }
 }
 
+/* The exception of the first failing rank, where torch has written it. */
+static const struct exception *first_exception(struct exception *room,
+                                               const Gpul__JobEnd *end)
+{
+    const Gpul__Evidence *e = end->n_exits > 0 ? end->exits[0]->evidence : NULL;
+    bool is_there =
+        room != NULL && e != NULL &&
+        exception_parse(room, e->error_file.data, e->error_file.len);
+    return is_there ? room : NULL;
+}
+
+static void say_lines(struct session *s, char *text)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        progress_note(&s->progress, "%s", line);
+    }
+}
+
+static void say_failure(struct session *s)
+{
+    struct gpul_buf out;
+    struct exception *room = malloc(sizeof(*room));
+    const struct exception *x = first_exception(room, s->record.end);
+    gpul_buf_init(&out, FAILURE_TEXT_BYTES_MAX);
+    if (x != NULL) {
+        struct failure_exception words = {x->type, x->message, x->first,
+                                          x->last};
+        failure_text(&out, &s->record, &words);
+    } else {
+        failure_text(&out, &s->record, NULL);
+    }
+    if (gpul_buf_append(&out, "", 1) == 0) {
+        say_lines(s, (char *)out.data);
+    }
+    gpul_buf_release(&out);
+    free(room);
+}
+
 static void say_last_line(struct session *s, bool has_logs)
 {
     struct gpul_buf sentence;
@@ -223,6 +266,9 @@ void session_report(struct session *s)
         report_result(s, has_logs);
     }
     session_check_output(s);
+    if (is_run(s)) {
+        say_failure(s);
+    }
     report_unclean(s);
     say_last_line(s, has_logs);
     if (is_run(s) && has_logs && s->plan->log_dir == NULL) {

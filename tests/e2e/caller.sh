@@ -23,7 +23,7 @@ PY
 for action in block ignore; do
     it "$action SIGCHLD: the job ends as soon as its ranks, exit codes arrive"
     run "$python" "$scratch/with_signals" $action CHLD "$bin/gpulaunch" \
-        --local --nodes 2 --self-test off -- sh -c 'exit $((RANK * 3))'
+        --local --nodes 2 --self-test off -q -- sh -c 'exit $((RANK * 3))'
     expect_status 3
     expect_within_ms 10000
     expect_lines "$err" 1

@@ -131,8 +131,12 @@ static void test_failed_run(void **state)
         *c = *c == '"' ? '\'' : *c;
     assert_string_equal(
         got, "{'command':['train'],'duration_seconds':3.0,'exit_code':7,"
-             "'exits':[{'exec_errno':0,'exit_code':7,'log':null,"
-             "'ran_seconds':0.5,'rank':1,'signal':0,'text':null}],"
+             "'exits':[{'after_seconds':0.0,'cause':'exited with code 7',"
+             "'cpu_seconds':0.0,'error_file_bytes':null,'exception':null,"
+             "'exec_errno':0,'exit_code':7,'log':null,'max_rss_bytes':null,"
+             "'nccl_warnings':null,'node':'local-0','out_of_memory':null,"
+             "'pid':null,'ran_seconds':0.5,'rank':1,'signal':0,"
+             "'stderr_tail':null,'stopped':false,'text':null}],"
              "'generation':1,'host':'box','job_id':'job-1',"
              "'log':'/l/rank-1.err','log_dir':'/l','message':'rank 1 failed',"
              "'node':'local-0','nodes':[{'address':'127.0.0.1','first_rank':0,"
@@ -154,7 +158,8 @@ static void test_failed_run(void **state)
              "'wire_bytes_per_second':250000000.0,'wrong_elements':0}],"
              "'settings':['local-0: NCCL_DEBUG=WARN'],"
              "'simulated':false,'status':'passed'},"
-             "'started_at_unix_seconds':1796077000,'unclean':[],"
+             "'started_at_unix_seconds':1796077000,'stopped_count':0,"
+             "'stopped_ranks':null,'unclean':[],"
              "'version':'" GPULAUNCH_VERSION "','world_size':2}");
     free(got);
     json_decref(o);
