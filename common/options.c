@@ -6,7 +6,7 @@
 #include <strings.h>
 
 enum {
-    OPTIONS_MAX = 64,
+    OPTIONS_MAX = 128,
     NAME_BYTES_MAX = 64, /* a longer name is none of ours */
 };
 

@@ -24,6 +24,8 @@ static const struct words lists[OPTION_COUNT] = {
     [OPTION_TF_EVALUATOR] = {"absent or own", {"absent", "own"}},
     [OPTION_DEVICES] = {"auto, leave, rank or node",
                         {"auto", "leave", "rank", "node"}},
+    [OPTION_BIND] = {"none, numa, gpu or core",
+                     {"none", "numa", "gpu", "core"}},
     [OPTION_EMULATE] = {"slurm", {"slurm"}},
 };
 
@@ -77,6 +79,9 @@ static int set_word(struct plan *plan, enum option option, const char *value,
         break;
     case OPTION_DEVICES:
         plan->devices = word;
+        break;
+    case OPTION_BIND:
+        plan->bind = word;
         break;
     default: /* --emulate has one word */
         plan->emulates_slurm = true;

@@ -88,6 +88,19 @@ static struct place *sorted(const struct envbook *b)
 
 /* ---- for people ---------------------------------------------------------- */
 
+/* A comment, since what follows may be read by a shell. */
+static void append_binding(struct gpul_buf *out, const Gpul__EnvReport *r)
+{
+    if (r->cpus[0] == '\0') {
+        return;
+    }
+    gpul_buf_appendf(out, "# bound to processors %s", r->cpus);
+    if (r->memory_nodes[0] != '\0') {
+        gpul_buf_appendf(out, ", memory of NUMA node %s", r->memory_nodes);
+    }
+    gpul_buf_append_text(out, "\n");
+}
+
 static void append_rank_heading(struct gpul_buf *out,
                                 const struct record *record, uint32_t rank)
 {
@@ -135,6 +148,9 @@ static void print_text(struct gpul_buf *out, const struct place *places,
         if (is_dry_run && is_first) {
             append_rank_heading(out, record, r->rank);
         }
+        if (is_first) {
+            append_binding(out, r);
+        }
         if (plan->verb == PLAN_ENV && plan->is_explained) {
             envtext_explain(out, r->entries, r->n_entries);
         } else {
@@ -165,6 +181,8 @@ static json_t *ranks_json(const struct place *places, size_t count)
             json_t *rank = json_object();
             variables = json_array();
             json_object_set_new(rank, "rank", json_integer(r->rank));
+            json_put_text(rank, "cpus", r->cpus);
+            json_put_text(rank, "memory_nodes", r->memory_nodes);
             json_object_set_new(rank, "variables", variables);
             json_array_append_new(ranks, rank);
         }

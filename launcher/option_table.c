@@ -45,6 +45,13 @@ static const struct gpul_option table[] = {
                                 "(one each), node (its node's share) or auto "
                                 "(node where nodes share a host, else leave; "
                                 "default)."},
+    [OPTION_BIND] = {.name = "bind",
+                     .value = "HOW",
+                     .environment = "GPULAUNCH_BIND",
+                     .group = PLACES,
+                     .help = "Processors that a rank runs on: gpu (those near "
+                             "its GPU), numa (of a NUMA node, and its memory), "
+                             "core (its even share) or none (all; default)."},
     [OPTION_SELF_TEST] = {.name = "self-test",
                           .value = "LEVEL",
                           .environment = "GPULAUNCH_SELF_TEST",
@@ -308,10 +315,12 @@ static const struct gpul_option table[] = {
     FOREIGN("stepbytes", NULL, 'i', "SIZE",
             "use --stepfactor N: sizes are multiplied, not added to"),
     FOREIGN("cpus-per-task", NULL, 'c', "N",
-            "not yet: this version does not bind ranks to cores; leave it "
-            "out"),
-    FOREIGN("bind-to", "map-by mca", 0, "VALUE",
-            "leave it out: gpulaunch neither binds ranks nor counts slots"),
+            "leave it out; --bind core gives each rank its even share of the "
+            "cores"),
+    FOREIGN("bind-to", "cpu-bind numa-binding", 0, "VALUE",
+            "use --bind none, numa, gpu or core"),
+    FOREIGN("map-by", "mca", 0, "VALUE",
+            "leave it out: gpulaunch does not count slots"),
     FOREIGN("oversubscribe", "allow-run-as-root", 0, NULL,
             "leave it out: gpulaunch does not ask for it"),
 };
@@ -329,6 +338,7 @@ const char *option_default(enum option option)
         [OPTION_PER_NODE] = "1",
         [OPTION_ROLES] = "all workers",
         [OPTION_DEVICES] = "auto",
+        [OPTION_BIND] = "none",
         [OPTION_SELF_TEST] = "quick",
         [OPTION_BACKEND] = "auto",
         [OPTION_NCCL_LIB] = "the one that the command would load",

@@ -107,6 +107,7 @@ struct plan {
     uint32_t tf_config; /* gpul.Environment.TfConfig */
     bool has_tf_evaluator;
     uint32_t devices; /* gpul.Environment.Devices */
+    uint32_t bind;    /* gpul.Bind */
     bool emulates_slurm;
     bool is_dry_run;
     bool is_json;

@@ -100,6 +100,8 @@
 #define GPUL_BUILD_ID_BYTES_MAX 64u     /* hexadecimal digits */
 #define GPUL_FINDINGS_MAX 16u           /* of one device */
 #define GPUL_FINDING_BYTES_MAX 160u
+/* Every second processor of 8192, the most that Linux has, takes 20 KiB. */
+#define GPUL_CPU_LIST_BYTES_MAX (24u << 10)
 #define GPUL_SETTINGS_MAX 64u       /* NCCL_* variables of a node */
 #define GPUL_NICS_MAX 64u           /* ports of network cards of a node */
 #define GPUL_NIC_NAME_BYTES_MAX 67u /* IB_DEVICE_NAME_MAX, colon and port */

@@ -122,6 +122,7 @@ static const struct gpul_field_rule job_fields[] = {
     ANY32("orphan_timeout_ms"),
     NUMBER("warning_signal", 0, GPUL_SIGNAL_MAX),
     ANY32("warning_ms"),
+    CHOICE("bind", 0),
 };
 BODY(job, gpul_check_job);
 
@@ -264,6 +265,8 @@ static const struct gpul_field_rule env_report_fields[] = {
     RANK("rank"),
     MESSAGES("entries", 0, GPUL_ENV_ENTRIES_MAX, env_entry_rule),
     FLAG("is_last"),
+    STRING("cpus", NAME, 0, GPUL_CPU_LIST_BYTES_MAX),
+    STRING("memory_nodes", NAME, 0, GPUL_CPU_LIST_BYTES_MAX),
 };
 BODY(env_report, NULL);
 

@@ -9,13 +9,15 @@
 #include "common/error.h"
 #include "proto/message.h"
 #include "worker/env.h"
+#include "worker/launch.h"
 
 /* Takes one unstamped frame, borrowed for the call. */
 typedef void (*envreport_fn)(void *arg, Gpul__Frame *frame);
 
-/* Call `on_frame` for each frame, in order; the last one is marked. Errors:
- * GPUL_ENOMEM. */
-int envreport_make(const struct env *env, uint32_t rank, envreport_fn on_frame,
-                   void *arg, struct gpul_error *err);
+/* Call `on_frame` for each frame of a rank's environment, with what the launch
+ * binds it to, in order; the last one is marked. Errors: GPUL_ENOMEM. */
+int envreport_make(const struct env *env, const struct launch *launch,
+                   uint32_t local_rank, envreport_fn on_frame, void *arg,
+                   struct gpul_error *err);
 
 #endif

@@ -91,15 +91,28 @@ static bool write_tf_config(struct rankstart *s, const struct env *env)
     return rc == 0;
 }
 
-static bool fill_spec(struct rankstart *s, const struct env *env)
+static void put_place(struct startspec *spec, const struct binding_place *place)
 {
-    const struct startspec spec = {
+    spec->has_cpus = true;
+    memcpy(spec->cpus, place->cpus, sizeof(spec->cpus));
+    spec->has_nodes = place->has_nodes;
+    memcpy(spec->nodes, place->nodes, sizeof(spec->nodes));
+}
+
+static bool fill_spec(struct rankstart *s, const struct env *env,
+                      uint32_t local_rank)
+{
+    struct startspec spec = {
         .path = s->path,
         .arguments = s->launch->arguments,
         .environment = env->strings,
         .working_directory = s->launch->working_directory,
+        .raises_limits = true,
     };
     struct gpul_error err;
+    if (s->launch->binding != NULL) {
+        put_place(&spec, &s->launch->binding->places[local_rank]);
+    }
     gpul_buf_clear(&s->spec);
     int rc = startspec_encode(&s->spec, &spec, &err);
     if (rc != 0) {
@@ -116,8 +129,8 @@ static bool make_spec(struct rankstart *s, uint32_t local_rank)
         rankstart_refuse(s, ENOMEM, err.text);
         return false;
     }
-    bool is_made =
-        find_command(s, &env) && write_tf_config(s, &env) && fill_spec(s, &env);
+    bool is_made = find_command(s, &env) && write_tf_config(s, &env) &&
+                   fill_spec(s, &env, local_rank);
     env_release(&env);
     return is_made;
 }

@@ -66,3 +66,14 @@ size_t ulimits_notices(char out[ULIMITS_NOTICES_MAX][ULIMITS_NOTICE_BYTES],
     }
     return n;
 }
+
+void ulimits_tell(ulimits_notice_fn on_notice, void *arg)
+{
+    char text[ULIMITS_NOTICES_MAX][ULIMITS_NOTICE_BYTES];
+    struct ulimits limits;
+    ulimits_read(&limits, "");
+    size_t n = ulimits_notices(text, &limits);
+    for (size_t i = 0; i < n; i++) {
+        on_notice(arg, text[i]);
+    }
+}

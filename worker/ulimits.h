@@ -18,6 +18,12 @@ struct ulimits {
     bool has_rdma; /* the machine has a card that needs locked memory */
 };
 
+typedef void (*ulimits_notice_fn)(void *arg, const char *text);
+
+/* Look at this process and machine, and say what there is to say: the ranks can
+ * get no more. */
+void ulimits_tell(ulimits_notice_fn on_notice, void *arg);
+
 /* `root` stands before the path of /sys: "" in the program. */
 void ulimits_read(struct ulimits *out, const char *root);
 

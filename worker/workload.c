@@ -14,10 +14,12 @@
 #include "worker/keyvalue.h"
 #include "worker/launch.h"
 #include "worker/output.h"
+#include "worker/placement.h"
 #include "worker/probe_site.h"
 #include "worker/ranklogs.h"
 #include "worker/ranks.h"
 #include "worker/remains.h"
+#include "worker/ulimits.h"
 
 extern char **environ;
 
@@ -165,6 +167,8 @@ static int make_launch(struct workload *w, const struct agent *agent,
     for (size_t i = 0; i < n; i++) {
         workload_notice(w, notices[i]);
     }
+    placement_bind(w->launch, (enum binding_kind)agent_job(agent)->bind,
+                   on_output_notice, w);
     return 0;
 }
 
@@ -284,6 +288,7 @@ int workload_start(struct workload *w, const struct agent *agent,
     struct gpul_error why;
     rc = make_launch(w, agent, &why);
     if (rc == 0) {
+        ulimits_tell(on_output_notice, w);
         start_keyvalue(w);
         rc = start_ranks(w, agent, err);
     } else if (!are_held) {
@@ -301,8 +306,8 @@ static int report_rank(struct workload *w, uint32_t local_rank,
     struct env env;
     int rc = env_build(&env, w->launch->plan, local_rank, err);
     if (rc == 0) {
-        rc = envreport_make(&env, w->launch->first_rank + local_rank,
-                            w->handlers.on_frame, w->arg, err);
+        rc = envreport_make(&env, w->launch, local_rank, w->handlers.on_frame,
+                            w->arg, err);
         env_release(&env);
     }
     return rc;

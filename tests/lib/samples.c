@@ -152,6 +152,7 @@ static Gpul__Job job = {
     .orphan_timeout_ms = 60000,
     .warning_signal = 10,
     .warning_ms = 60000,
+    .bind = GPUL__BIND__BIND_GPU,
 };
 
 static uint32_t avoid_ports[] = {20000, 20001};
@@ -418,9 +419,16 @@ static Gpul__EnvEntry env_entries[] = {
      .action = GPUL__ENV_ENTRY__ACTION__INHERITED, .rule = no_text},
 };
 static Gpul__EnvEntry *env_entry_list[] = {&env_entries[0], &env_entries[1]};
+static char cpus[] = "0-3,8";
+static char memory_nodes[] = "0";
 static Gpul__EnvReport env_report = {
-    BASE(env_report),          .rank = 2,    .n_entries = COUNT(env_entry_list),
-    .entries = env_entry_list, .is_last = 1,
+    BASE(env_report),
+    .rank = 2,
+    .n_entries = COUNT(env_entry_list),
+    .entries = env_entry_list,
+    .is_last = 1,
+    .cpus = cpus,
+    .memory_nodes = memory_nodes,
 };
 
 static Gpul__SelfTestRow self_test_row = {

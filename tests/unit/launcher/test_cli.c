@@ -239,6 +239,7 @@ static void test_explain(void **state)
         "  per-node          2 (flag --nproc-per-node)\n"
         "  roles             worker=4 (flag --roles)\n"
         "  devices           auto (default)\n"
+        "  bind              none (default)\n"
         "  self-test         quick (default)\n"
         "  backend           auto (default)\n"
         "  nccl-lib          the one that the command would load (default)\n"

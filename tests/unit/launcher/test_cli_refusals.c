@@ -224,8 +224,12 @@ static void test_foreign(void **state)
          "-f: not yet: this version starts local nodes only; use --local "
          "--nodes N (-f of nccl-tests: use --stepfactor)"},
         {"-c 1 -- true",
-         "-c: not yet: this version does not bind ranks to cores; leave it "
-         "out (-c of nccl-tests: use --check)"},
+         "-c: leave it out; --bind core gives each rank its even share of the "
+         "cores (-c of nccl-tests: use --check)"},
+        {"--bind-to numa -- true",
+         "--bind-to: use --bind none, numa, gpu or core"},
+        {"--map-by slot -- true",
+         "--map-by: leave it out: gpulaunch does not count slots"},
         {"-i 1M -- true",
          "-i: use --stepfactor N: sizes are multiplied, not added to"},
         {"--standalone -- true", "--standalone: use --local"},

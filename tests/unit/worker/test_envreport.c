@@ -34,6 +34,8 @@ static void on_frame(void *arg, Gpul__Frame *frame)
                                          GPUL_PEER_NODE, NULL),
                      0);
     assert_int_equal(back->env_report->rank, 7);
+    assert_string_equal(back->env_report->cpus, "0-3,8");
+    assert_string_equal(back->env_report->memory_nodes, "1");
     assert_false(o->has_last);
     o->has_last = back->env_report->is_last;
     for (size_t i = 0; i < back->env_report->n_entries; i++) {
@@ -56,7 +58,13 @@ static struct outcome report(const struct env_entry *entries, size_t count)
     memcpy(copy, entries, count * sizeof(*copy));
     struct env env = {.entries = copy, .count = count};
     struct outcome o = {.env = &env};
-    assert_int_equal(envreport_make(&env, 7, on_frame, &o, NULL), 0);
+    static struct binding_place places[] = {
+        {.cpus = {0}},
+        {.cpus = {0x10f}, .nodes = {2}, .has_nodes = true},
+    };
+    struct binding binding = {.rank_count = 2, .places = places};
+    const struct launch launch = {.first_rank = 6, .binding = &binding};
+    assert_int_equal(envreport_make(&env, &launch, 1, on_frame, &o, NULL), 0);
     assert_true(o.has_last);
     assert_int_equal(o.entries, count);
     free(copy);
