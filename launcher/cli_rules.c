@@ -187,6 +187,43 @@ static int check_times(const struct plan *plan, struct gpul_error *err)
     return 0;
 }
 
+static int check_signal(const struct plan *plan, struct gpul_error *err)
+{
+    const struct plan_setting *signal = setting(plan, OPTION_SIGNAL);
+    if (plan->warning_signal == 0) {
+        return 0;
+    }
+    if (plan->timeout_ms == 0) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s %s: it is sent before the time limit, and there "
+                         "is none; add --timeout TIME",
+                         signal->spelling, signal->value);
+    }
+    if (plan->warning_ms >= plan->timeout_ms) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s %s: that is not within the time limit, %s %s; "
+                         "give a time after the @ that is shorter",
+                         signal->spelling, signal->value,
+                         setting(plan, OPTION_TIMEOUT)->spelling,
+                         setting(plan, OPTION_TIMEOUT)->value);
+    }
+    return 0;
+}
+
+static int check_stdin(const struct plan *plan, struct gpul_error *err)
+{
+    uint32_t world = plan_world_size(plan);
+    if (plan->input == PLAN_INPUT_RANK && world != 0 &&
+        plan->input_rank >= world) {
+        const struct plan_setting *input = setting(plan, OPTION_STDIN);
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s %" PRIu32 ": the job has %" PRIu32
+                         " ranks, 0 to %" PRIu32,
+                         input->spelling, plan->input_rank, world, world - 1);
+    }
+    return 0;
+}
+
 static int check_source(const struct plan *plan, struct gpul_error *err)
 {
     if (!plan->is_local) {
@@ -270,6 +307,12 @@ int cli_rules_apply(struct plan *plan, struct gpul_error *err)
     }
     if (rc == 0) {
         rc = check_times(plan, err);
+    }
+    if (rc == 0) {
+        rc = check_signal(plan, err);
+    }
+    if (rc == 0) {
+        rc = check_stdin(plan, err);
     }
     if (rc == 0) {
         rc = cli_selftest_check(plan, err);

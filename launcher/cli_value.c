@@ -4,9 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/signals.h"
 #include "common/units.h"
 #include "launcher/cli.h"
 #include "proto/limits.h"
+
+enum {
+    WARNING_MS = 60000, /* Slurm's default of --signal */
+    SIGNAL_NAME_BYTES = 48,
+};
 
 /* Closed lists: the place of a word is the value it stands for. */
 struct words {
@@ -269,6 +275,45 @@ static int set_shown_ranks(struct plan *plan, const char *value,
     return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
 }
 
+/* "USR1@60s", as for Slurm; its "R:" and "B:" name steps, of which there is
+ * one. */
+static int set_signal(struct plan *plan, const char *value,
+                      const char *spelling, struct gpul_error *err)
+{
+    char name[SIGNAL_NAME_BYTES] = "";
+    const char *at = strchr(value, '@');
+    size_t n = at != NULL ? (size_t)(at - value) : strlen(value);
+    plan->warning_ms = WARNING_MS;
+    memcpy(name, value, n < sizeof(name) ? n : sizeof(name) - 1);
+    int rc = gpul_parse_signal(&plan->warning_signal, name, err);
+    if (rc == 0 && at != NULL) {
+        rc = gpul_parse_duration_ms(&plan->warning_ms, at + 1, err);
+    }
+    return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
+}
+
+static int set_stdin(struct plan *plan, const char *value, const char *spelling,
+                     struct gpul_error *err)
+{
+    plan->input_rank = 0;
+    if (strcmp(value, "none") == 0) {
+        plan->input = PLAN_INPUT_NONE;
+        return 0;
+    }
+    if (strcmp(value, "all") == 0) {
+        plan->input = PLAN_INPUT_ALL;
+        return 0;
+    }
+    plan->input = PLAN_INPUT_RANK;
+    int rc =
+        gpul_parse_count(&plan->input_rank, value, 0, GPUL_RANKS_MAX - 1, err);
+    return rc == 0 ? 0
+                   : gpul_fail(err, rc,
+                               "%s: \"%.80s\" is neither a rank nor all nor "
+                               "none; a file is given by < FILE",
+                               spelling, value);
+}
+
 static void set_switch(struct plan *plan, enum option option)
 {
     switch (option) {
@@ -333,6 +378,10 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return set_duration(&plan->grace_ms, value, spelling, err);
     case OPTION_ORPHAN_TIMEOUT:
         return set_duration(&plan->orphan_timeout_ms, value, spelling, err);
+    case OPTION_SIGNAL:
+        return set_signal(plan, value, spelling, err);
+    case OPTION_STDIN:
+        return set_stdin(plan, value, spelling, err);
     case OPTION_ENV:
         return add_variable(plan, value, spelling, caller, caller_arg, err);
     case OPTION_RANKS:

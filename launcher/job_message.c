@@ -24,6 +24,7 @@ struct parts {
     Gpul__Sweep sweep;
     Gpul__Command command;
     Gpul__Environment environment;
+    Gpul__InputTarget input_target;
     Gpul__Role roles[GPUL_ROLE_COUNT];
     Gpul__Role *role_list[GPUL_ROLE_COUNT];
     char names[NAMES_BYTES];
@@ -192,6 +193,22 @@ static void fill_scalars(struct parts *p, const struct plan *plan,
     p->job.keeps_logs = plan->log_dir != NULL;
 }
 
+/* What goes to ranks that run. */
+static void fill_input(struct parts *p, const struct plan *plan)
+{
+    gpul__input_target__init(&p->input_target);
+    p->input_target.is_all = plan->input == PLAN_INPUT_ALL;
+    p->input_target.rank = plan->input_rank;
+    if (p->job.mode != GPUL__JOB__MODE__RUN) {
+        return;
+    }
+    if (plan->input != PLAN_INPUT_NONE) {
+        p->job.input_target = &p->input_target;
+    }
+    p->job.warning_signal = plan->warning_signal;
+    p->job.warning_ms = plan->warning_ms;
+}
+
 static int encode(struct gpul_buf *out, struct parts *p, struct gpul_error *err)
 {
     Gpul__Frame frame = GPUL__FRAME__INIT;
@@ -225,6 +242,7 @@ int job_message_encode(struct gpul_buf *out, const struct plan *plan,
     fill_names(p, plan, m->name_prefix);
     fill_self_test(p, plan, m);
     fill_roles(p, plan);
+    fill_input(p, plan);
     int rc = fill_command(p, plan, m->working_directory);
     if (rc == 0) {
         rc = fill_environment(p, plan);

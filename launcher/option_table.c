@@ -5,7 +5,7 @@
 #define TEST "The self-test"
 #define BOUNDS "Bounds of time"
 #define RANKS "Environment of the ranks"
-#define OUTPUT "Output"
+#define OUTPUT "Input and output"
 #define LOOKING "Looking without running"
 
 static const struct gpul_option table[] = {
@@ -147,6 +147,13 @@ static const struct gpul_option table[] = {
          .group = BOUNDS,
          .help = "How long the ranks of a node that has lost the coordinator "
                  "run on before they are stopped. Default 60s."},
+    [OPTION_SIGNAL] =
+        {.name = "signal",
+         .value = "SIG[@TIME]",
+         .environment = "GPULAUNCH_SIGNAL",
+         .group = BOUNDS,
+         .help = "Send this signal, a name or a number, to every rank so long "
+                 "before --timeout ends the job: USR1@60s. Default time 60s."},
     [OPTION_ENV] = {.name = "env",
                     .letter = 'x',
                     .value = "NAME[=VALUE]",
@@ -178,6 +185,14 @@ static const struct gpul_option table[] = {
                         .group = RANKS,
                         .help = "Give the ranks the variables of another "
                                 "launcher as well: slurm."},
+    [OPTION_STDIN] = {.name = "stdin",
+                      .aliases = "input",
+                      .value = "WHO",
+                      .environment = "GPULAUNCH_STDIN",
+                      .group = OUTPUT,
+                      .help = "Who reads the standard input of gpulaunch: a "
+                              "rank (default 0), all or none. The others have "
+                              "/dev/null."},
     [OPTION_LABEL] = {.name = "label",
                       .aliases = "tag-output",
                       .letter = 'l',
@@ -354,8 +369,10 @@ const char *option_default(enum option option)
         [OPTION_JOIN_TIMEOUT] = "10m",
         [OPTION_GRACE] = "30s",
         [OPTION_ORPHAN_TIMEOUT] = "60s",
+        [OPTION_SIGNAL] = "none",
         [OPTION_TF_CONFIG] = "auto",
         [OPTION_TF_EVALUATOR] = "absent",
+        [OPTION_STDIN] = "0",
         [OPTION_LABEL] = "auto",
         [OPTION_RANKS] = "all",
         [OPTION_FOLD] = "auto",

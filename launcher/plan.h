@@ -53,6 +53,13 @@ struct plan_sweep {
     double busbw_min_gbps;
 };
 
+/* Who reads what gpulaunch can read from its standard input. */
+enum plan_input {
+    PLAN_INPUT_RANK = 0, /* one rank */
+    PLAN_INPUT_NONE = 1,
+    PLAN_INPUT_ALL = 2,
+};
+
 enum plan_choice {
     PLAN_CHOICE_AUTO = 0,
     PLAN_CHOICE_YES = 1,
@@ -102,6 +109,10 @@ struct plan {
     uint32_t join_timeout_ms;
     uint32_t grace_ms;
     uint32_t orphan_timeout_ms;
+    uint32_t warning_signal; /* --signal; 0: none */
+    uint32_t warning_ms;     /* so long before timeout_ms is over */
+    enum plan_input input;
+    uint32_t input_rank;             /* for PLAN_INPUT_RANK */
     struct plan_variable *variables; /* owned */
     size_t variable_count;
     uint32_t tf_config; /* gpul.Environment.TfConfig */

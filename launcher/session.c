@@ -167,6 +167,7 @@ static void close_loop(struct session *s)
     if (s->desk != NULL) {
         gpul_transport_close(s->desk, 0);
     }
+    inlet_close(s->inlet);
     if (s->console != NULL) {
         console_close(s->console);
     }
@@ -182,6 +183,7 @@ static void release(struct session *s)
     close_loop(s);
     progress_release(&s->progress);
     console_destroy(s->console);
+    inlet_destroy(s->inlet);
     reach_local_release(&s->reach);
     envbook_release(&s->envbook);
     record_release(&s->record);

@@ -87,6 +87,9 @@ static void on_message(void *arg, const Gpul__Frame *frame)
         console_output(s->console, frame->output);
         session_check_output(s);
         break;
+    case GPUL__FRAME__BODY_INPUT_CREDIT:
+        session_input_credit(s, frame->input_credit);
+        break;
     case GPUL__FRAME__BODY_NOTICE: {
         Gpul__Event event = GPUL__EVENT__INIT;
         event.kind = GPUL__EVENT__KIND__NOTICE;

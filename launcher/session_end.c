@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signals, children and deadlines of a session: what ending.h decides is
- * done here.
+ * Children and deadlines of a session: what ending.h decides is done here.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,9 +36,8 @@ static void close_everything(struct session *s)
     if (s->desk != NULL) {
         gpul_transport_close(s->desk, 0);
     }
-    for (size_t i = 0; i < SESSION_SIGNAL_COUNT; i++) {
-        uv_close((uv_handle_t *)&s->signals[i], NULL);
-    }
+    session_close_signals(s);
+    inlet_close(s->inlet);
     uv_close((uv_handle_t *)&s->timer, NULL);
     uv_close((uv_handle_t *)&s->prepare, NULL);
     console_close(s->console);
@@ -234,53 +232,17 @@ void session_check_output(struct session *s)
     }
 }
 
-/* ---- signals ------------------------------------------------------------- */
-
-static void on_stop_signal(uv_signal_t *handle, int number)
-{
-    struct session *s = handle->data;
-    if (s->stop_signal == 0) {
-        s->stop_signal = number;
-    }
-    s->is_drain_cut = s->ending.phase == ENDING_GONE;
-    session_step(s, ENDING_SIGNAL);
-}
-
-static void on_child_signal(uv_signal_t *handle, int number)
-{
-    (void)number;
-    session_reap(handle->data);
-}
+/* ---- watching ------------------------------------------------------------ */
 
 static void on_prepare(uv_prepare_t *prepare)
 {
     session_send_credits(prepare->data);
-}
-
-static bool is_ignored(int number)
-{
-    struct sigaction now;
-    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+    session_suspend_if_told(prepare->data);
 }
 
 int session_watch(struct session *s, struct gpul_error *err)
 {
-    static const int numbers[SESSION_SIGNAL_COUNT] = {SIGCHLD, SIGINT, SIGTERM,
-                                                      SIGHUP};
-    int rc = 0;
-    for (size_t i = 0; i < SESSION_SIGNAL_COUNT && rc == 0; i++) {
-        uv_signal_init(&s->loop, &s->signals[i]);
-        s->signals[i].data = s;
-        /* nohup and a shell's background jobs ignore some of them on
-         * purpose. */
-        if (numbers[i] != SIGCHLD && is_ignored(numbers[i])) {
-            continue;
-        }
-        rc = uv_signal_start(&s->signals[i],
-                             numbers[i] == SIGCHLD ? on_child_signal
-                                                   : on_stop_signal,
-                             numbers[i]);
-    }
+    int rc = session_watch_signals(s);
     if (rc != 0) {
         return gpul_fail(err, GPUL_ESYS, "cannot watch signals: %s",
                          uv_strerror(rc));

@@ -2,7 +2,8 @@
  *
  * The state of a session, shared by the files that are its parts: session.c
  * (start), session_prepare.c, session_desk.c (what the coordinator says),
- * session_end.c (signals, children, deadlines) and session_report.c. Edge.
+ * session_input.c, session_signals.c, session_end.c (children, deadlines) and
+ * session_report.c. Edge.
  */
 #ifndef LAUNCHER_SESSION_INTERNAL_H
 #define LAUNCHER_SESSION_INTERNAL_H
@@ -15,17 +16,18 @@
 #include "launcher/console.h"
 #include "launcher/ending.h"
 #include "launcher/envbook.h"
+#include "launcher/inlet.h"
 #include "launcher/logdir.h"
 #include "launcher/plan.h"
 #include "launcher/progress.h"
 #include "launcher/reach_local.h"
 #include "launcher/record.h"
+#include "launcher/signalplan.h"
 #include "proto/transport.h"
 
 enum {
     SESSION_JOB_ID_BYTES = 32,
-    SESSION_SIGNAL_COUNT = 4, /* CHLD, INT, TERM, HUP */
-    SESSION_EXIT_LOST = 75,   /* coordinator_lost */
+    SESSION_EXIT_LOST = 75, /* coordinator_lost */
 };
 
 struct session {
@@ -37,12 +39,15 @@ struct session {
     struct gpul_buf job_frame;
 
     uv_loop_t loop;
-    uv_signal_t signals[SESSION_SIGNAL_COUNT];
+    uv_signal_t signals[SIGNALPLAN_MAX];
+    size_t signal_count;
+    uv_signal_t *suspend; /* of SIGTSTP */
     uv_timer_t timer;
     uv_prepare_t prepare; /* sends the credits of one turn of the loop */
     bool has_loop;
 
     struct console *console;
+    struct inlet *inlet; /* NULL before there is credit */
     struct progress progress;
     struct reach_local reach;
     struct gpul_transport *desk; /* NULL once closed */
@@ -52,10 +57,12 @@ struct session {
 
     uint64_t *credits; /* by node rank, owed to the coordinator */
     bool has_credits;
-    int stop_signal;   /* first signal that asked us to end, 0: none */
-    int lost_output;   /* errno that ended standard output, 0: none */
-    bool is_loss_late; /* by then the job was over */
-    bool is_drain_cut; /* the user would not wait for slow output */
+    int stop_signal;    /* first signal that asked us to end, 0: none */
+    int lost_output;    /* errno that ended standard output, 0: none */
+    int lost_input;     /* and standard input */
+    bool is_suspending; /* once the coordinator has been told */
+    bool is_loss_late;  /* by then the job was over */
+    bool is_drain_cut;  /* the user would not wait for slow output */
     bool is_reported;
     bool is_closing;
 };
@@ -70,6 +77,15 @@ void session_cancel(struct session *s, int number, bool is_immediate);
 void session_node_gone(struct session *s, uint32_t index, const char *words);
 void session_credit(struct session *s, uint32_t node_rank, uint64_t bytes);
 void session_send_credits(struct session *s);
+
+/* session_input.c */
+void session_input_credit(struct session *s, const Gpul__InputCredit *credit);
+void session_input_look_again(struct session *s);
+
+/* session_signals.c. Watching returns an error of libuv. */
+int session_watch_signals(struct session *s);
+void session_suspend_if_told(struct session *s);
+void session_close_signals(struct session *s);
 
 /* session_end.c */
 void session_step(struct session *s, enum ending_event event);

@@ -25,7 +25,7 @@ enum {
 int session_exit_code(const struct session *s)
 {
     int code = (int)s->record.end->exit_code;
-    bool is_spoilt = s->lost_output != 0 && code == 0;
+    bool is_spoilt = (s->lost_output != 0 || s->lost_input != 0) && code == 0;
     if (s->lost_output == EPIPE && (is_spoilt || !s->is_loss_late)) {
         return SESSION_EXIT_PIPE;
     }
@@ -100,6 +100,13 @@ static void append_sentence(struct gpul_buf *out, const struct session *s,
     const Gpul__JobEnd *end = s->record.end;
     if (session_exit_code(s) != (int)end->exit_code && s->lost_output != 0) {
         append_loss(out, s);
+        return;
+    }
+    if (s->lost_input != 0 && end->exit_code == 0) {
+        gpul_buf_appendf(out,
+                         "the job succeeded, but standard input could not be "
+                         "read to its end: %s",
+                         strerror(s->lost_input));
         return;
     }
     if (s->record.is_simulated && s->record.launched_ms == 0) {

@@ -146,6 +146,8 @@ enum agent_action_type {
     AGENT_LEAVE = 16,       /* exit_code, text (NULL: nothing to say) */
     AGENT_ATTACHED = 17,    /* tell the keeper that we are a member */
     AGENT_RENEW_PORTS = 18, /* lease again, from port_base, if it can be */
+    AGENT_PASS_SIGNAL = 19, /* `signal` to the groups of the ranks: no stop */
+    AGENT_FEED = 20,        /* `input` to the ranks, or to those to come */
 };
 
 struct agent_action {
@@ -158,6 +160,7 @@ struct agent_action {
     int signal;
     uint64_t bytes;
     uint16_t port_base;
+    const Gpul__Input *input; /* of the event's frame */
     int exit_code;
     const char *text;
 };

@@ -248,6 +248,22 @@ static void on_finish(struct agent *a, const Gpul__Finish *finish)
 
 /* ---- dispatch ----------------------------------------------------------- */
 
+/* Ranks that have ended meanwhile do not need it. */
+static void on_signal(struct agent *a, const Gpul__Signal *signal)
+{
+    if (a->has_ranks) {
+        agent_pass_signal(a, (int)signal->signal);
+    }
+}
+
+static void on_input(struct agent *a, const Gpul__Input *input)
+{
+    bool will_start = a->state == AGENT_CLEARING && a->test.has_launch;
+    if (a->has_ranks || will_start) {
+        agent_emit(a, AGENT_FEED)->input = input;
+    }
+}
+
 /* Messages that belong to one generation; the others hold at any time. */
 #define FENCED                                                                 \
     (GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ASSIGN) |                              \
@@ -257,6 +273,8 @@ static void on_finish(struct agent *a, const Gpul__Finish *finish)
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_BEGIN) |                         \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_IDS) |                           \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LAUNCH) |                              \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_SIGNAL) |                              \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_INPUT) |                               \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_STOP))
 
 /* Older than what this agent has seen: to be ignored. */
@@ -319,6 +337,12 @@ static void obey(struct agent *a, const Gpul__Frame *frame)
         break;
     case GPUL__FRAME__BODY_FINISH:
         on_finish(a, frame->finish);
+        break;
+    case GPUL__FRAME__BODY_SIGNAL:
+        on_signal(a, frame->signal);
+        break;
+    case GPUL__FRAME__BODY_INPUT:
+        on_input(a, frame->input);
         break;
     case GPUL__FRAME__BODY_CREDIT:
         agent_emit(a, AGENT_CREDIT)->bytes = frame->credit->bytes;

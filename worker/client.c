@@ -273,6 +273,13 @@ static void apply(struct client *c, const struct agent_action *action)
     case AGENT_DISCONNECT:
         disconnect(c);
         break;
+    case AGENT_PASS_SIGNAL:
+        workload_pass_signal(c->workload, action->signal);
+        break;
+    case AGENT_FEED:
+        rc = workload_feed(c->workload, agent_generation(c->agent),
+                           action->input, &err);
+        break;
     case AGENT_LEAVE:
         client_leave(c, action->exit_code, action->text);
         break;

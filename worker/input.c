@@ -24,7 +24,7 @@ struct feeder {
 
 struct input {
     uv_loop_t *loop;
-    struct input_handlers handlers;
+    input_frame_fn on_frame;
     void *arg;
     uint32_t generation; /* of what is in the queue */
     struct inputqueue queue;
@@ -32,9 +32,8 @@ struct input {
     uint32_t rank_count;
 };
 
-int input_create(struct input **out, uv_loop_t *loop,
-                 const struct input_handlers *handlers, void *arg,
-                 struct gpul_error *err)
+int input_create(struct input **out, uv_loop_t *loop, input_frame_fn on_frame,
+                 void *arg, struct gpul_error *err)
 {
     struct input *in = calloc(1, sizeof(*in));
     *out = in;
@@ -42,7 +41,7 @@ int input_create(struct input **out, uv_loop_t *loop,
         return gpul_fail(err, GPUL_ENOMEM, "input");
     }
     in->loop = loop;
-    in->handlers = *handlers;
+    in->on_frame = on_frame;
     in->arg = arg;
     inputqueue_init(&in->queue);
     return 0;
@@ -69,7 +68,7 @@ static void tell(struct input *in)
     gpul__frame__init(&frame);
     frame.body_case = GPUL__FRAME__BODY_INPUT_CREDIT;
     frame.input_credit = &credit;
-    in->handlers.on_frame(in->arg, &frame);
+    in->on_frame(in->arg, &frame);
 }
 
 /* ---- one pipe ------------------------------------------------------------ */
@@ -193,10 +192,11 @@ int input_put(struct input *in, uint32_t generation, const Gpul__Input *input,
     return 0;
 }
 
-static bool is_wanted(const Gpul__Job *job, const Gpul__Assign *assign)
+static bool is_wanted(const Gpul__Job *job, uint32_t first_rank,
+                      uint32_t rank_count)
 {
-    for (uint32_t i = 0; i < assign->rank_count; i++) {
-        if (input_is_for(job, assign->first_rank + i)) {
+    for (uint32_t i = 0; i < rank_count; i++) {
+        if (input_is_for(job, first_rank + i)) {
             return true;
         }
     }
@@ -204,20 +204,20 @@ static bool is_wanted(const Gpul__Job *job, const Gpul__Assign *assign)
 }
 
 int input_begin(struct input *in, uint32_t generation, const Gpul__Job *job,
-                const Gpul__Assign *assign, struct gpul_error *err)
+                uint32_t first_rank, uint32_t rank_count,
+                struct gpul_error *err)
 {
     if (generation != in->generation) {
         reset(in, generation);
     }
-    if (!is_wanted(job, assign)) {
+    if (!is_wanted(job, first_rank, rank_count)) {
         return 0;
     }
-    in->feeders = calloc(assign->rank_count, sizeof(struct feeder *));
-    if (in->feeders == NULL ||
-        inputqueue_open(&in->queue, assign->rank_count) != 0) {
+    in->feeders = calloc(rank_count, sizeof(struct feeder *));
+    if (in->feeders == NULL || inputqueue_open(&in->queue, rank_count) != 0) {
         return gpul_fail(err, GPUL_ENOMEM, "out of memory for input");
     }
-    in->rank_count = assign->rank_count;
+    in->rank_count = rank_count;
     return 0;
 }
 

@@ -19,15 +19,12 @@
 
 struct input;
 
-struct input_handlers {
-    /* An InputCredit, unstamped; borrowed for the call. */
-    void (*on_frame)(void *arg, Gpul__Frame *frame);
-};
+/* Takes an InputCredit, unstamped, borrowed for the call. */
+typedef void (*input_frame_fn)(void *arg, Gpul__Frame *frame);
 
 /* Errors: GPUL_ENOMEM. */
-int input_create(struct input **out, uv_loop_t *loop,
-                 const struct input_handlers *handlers, void *arg,
-                 struct gpul_error *err);
+int input_create(struct input **out, uv_loop_t *loop, input_frame_fn on_frame,
+                 void *arg, struct gpul_error *err);
 
 /* Closes the pipes; the loop must run once more. NULL is fine. */
 void input_destroy(struct input *in);
@@ -41,10 +38,11 @@ bool input_is_for(const Gpul__Job *job, uint32_t rank);
 int input_put(struct input *in, uint32_t generation, const Gpul__Input *input,
               struct gpul_error *err);
 
-/* The ranks of this generation are being started, so many of them. Nothing is
- * said of input when none of them is to read. Errors: GPUL_ENOMEM. */
+/* The ranks of this generation are being started, these of them here. Nothing
+ * is said of input when none of them is to read. Errors: GPUL_ENOMEM. */
 int input_begin(struct input *in, uint32_t generation, const Gpul__Job *job,
-                const Gpul__Assign *assign, struct gpul_error *err);
+                uint32_t first_rank, uint32_t rank_count,
+                struct gpul_error *err);
 
 /* Write to this pipe, whose other end the rank holds; takes ownership of `fd`
  * in any case. It must not block. Where that cannot be, the rank finds its

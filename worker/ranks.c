@@ -32,6 +32,7 @@ struct rank {
 
 struct ranks {
     struct keeperlink *keeper;
+    struct input *input;
     struct output *output;
     struct ranklogs *logs;
     const struct launch *launch;
@@ -47,8 +48,7 @@ struct ranks {
 };
 
 int ranks_create(struct ranks **out, struct keeperlink *keeper,
-                 struct output *output, struct ranklogs *logs,
-                 struct gpul_error *err)
+                 const struct ranks_streams *streams, struct gpul_error *err)
 {
     struct ranks *r = calloc(1, sizeof(*r));
     *out = r;
@@ -56,10 +56,11 @@ int ranks_create(struct ranks **out, struct keeperlink *keeper,
         return gpul_fail(err, GPUL_ENOMEM, "ranks");
     }
     r->keeper = keeper;
-    r->output = output;
-    r->logs = logs;
+    r->input = streams->input;
+    r->output = streams->output;
+    r->logs = streams->logs;
     rankstart_init(&r->start);
-    rankexits_init(&r->exits, output, logs);
+    rankexits_init(&r->exits, r->output, r->logs);
     return 0;
 }
 
@@ -120,9 +121,22 @@ bool ranks_have_begun(const struct ranks *r)
     return r->has_begun;
 }
 
-uint32_t ranks_without_output(const struct ranks *r)
+void ranks_tell_restart(const struct ranks *r, uint32_t agent,
+                        char text[GPUL_TEXT_BYTES_MAX])
 {
-    return r->without_output;
+    uint32_t lost = r->without_output;
+    snprintf(text, GPUL_TEXT_BYTES_MAX,
+             "the agent of this node was restarted (agent %u); the console may "
+             "lack some lines%s",
+             agent,
+             ranklogs_is_on(r->logs) ? ", the log files are complete" : "");
+    if (lost > 0) {
+        snprintf(text, GPUL_TEXT_BYTES_MAX,
+                 "the agent of this node was restarted (agent %u) and could "
+                 "not take over the output of %u rank%s: too many open files, "
+                 "raise ulimit -n",
+                 agent, lost, lost == 1 ? "" : "s");
+    }
 }
 
 bool ranks_have_exits(const struct ranks *r)
@@ -156,6 +170,7 @@ static void end_refused(struct ranks *r, uint32_t local_rank,
 {
     int exec_errno = why->exec_errno != 0 ? why->exec_errno : EINVAL;
     r->list[local_rank].state = RANK_OVER;
+    input_ended(r->input, local_rank);
     rankexits_add_refused(&r->exits, r->launch->first_rank + local_rank,
                           rankstart_sharpen(&r->start, exec_errno), why->text);
 }
@@ -168,6 +183,7 @@ static void end_rank(struct ranks *r, uint32_t local_rank,
     uint64_t ran_ms =
         end->at_ms > rank->started_ms ? end->at_ms - rank->started_ms : 0;
     rank->state = RANK_OVER;
+    input_ended(r->input, local_rank);
     rankexits_add_ended(&r->exits, r->launch, local_rank, end->status, ran_ms);
 }
 
@@ -204,7 +220,7 @@ static int begin(struct ranks *r, const struct ranks_begin *begin,
         .grace_ms = begin->grace_ms,
         .orphan_ms = begin->orphan_ms,
     };
-    snprintf(packet.text, sizeof(packet.text), "%s", begin->job_id);
+    snprintf(packet.text, sizeof(packet.text), "%s", begin->job->job_id);
     int rc = keeperlink_send(r->keeper, &packet, NULL, 0, err);
     r->has_begun = rc == 0;
     return rc;
@@ -230,6 +246,10 @@ static void send_start(struct ranks *r, uint32_t local_rank,
         r->list[local_rank].started_ms = gpul_clock_ms();
         add_output(r, local_rank, fds->kept, fds->kept_count);
         fds->kept_count = 0;
+        if (fds->input >= 0) {
+            input_add(r->input, local_rank, fds->input);
+            fds->input = -1;
+        }
     }
     rankstart_close(fds);
 }
@@ -246,7 +266,9 @@ static void start_rank(struct ranks *r, uint32_t local_rank,
         rankexits_add_port_taken(&r->exits, rank, own_port);
         return;
     }
-    if (s->exec_errno == 0 && rankstart_make(s, local_rank, &fds)) {
+    bool reads_input = input_is_for(all->job, rank);
+    if (s->exec_errno == 0 &&
+        rankstart_make(s, local_rank, reads_input, &fds)) {
         send_start(r, local_rank, all, &fds);
     }
     if (s->exec_errno != 0) {
@@ -275,6 +297,10 @@ int ranks_start(struct ranks *r, const struct launch *launch,
     bool are_held =
         ranks_are_held(r, all->generation) && r->count == launch->rank_count;
     int rc = are_held ? 0 : make_room(r, launch->rank_count, err);
+    if (rc == 0) {
+        rc = input_begin(r->input, all->generation, all->job,
+                         launch->first_rank, launch->rank_count, err);
+    }
     if (rc != 0) {
         return rc;
     }
@@ -289,19 +315,21 @@ int ranks_start(struct ranks *r, const struct launch *launch,
             start_rank(r, i, all);
         }
     }
+    input_started(r->input);
     return 0;
 }
 
-int ranks_fail(struct ranks *r, const Gpul__Assign *assign, int exec_errno,
-               const char *text, struct gpul_error *err)
+int ranks_fail(struct ranks *r, const Gpul__Assign *assign,
+               const struct gpul_error *why, struct gpul_error *err)
 {
+    int exec_errno = why->status == GPUL_ELIMIT ? E2BIG : EINVAL;
     int rc = make_room(r, assign->rank_count, err);
     if (rc != 0) {
         return rc;
     }
     for (uint32_t i = 0; i < assign->rank_count; i++) {
         rankexits_add_refused(&r->exits, assign->first_rank + i, exec_errno,
-                              text);
+                              why->text);
     }
     return 0;
 }

@@ -21,6 +21,7 @@
 
 #include "common/error.h"
 #include "proto/message.h"
+#include "worker/input.h"
 #include "worker/keeperlink.h"
 #include "worker/launch.h"
 #include "worker/output.h"
@@ -28,9 +29,16 @@
 
 struct ranks;
 
+/* What passes between them and us. */
+struct ranks_streams {
+    struct input *input;
+    struct output *output;
+    struct ranklogs *logs;
+};
+
 /* What the keeper must know of them all. */
 struct ranks_begin {
-    const char *job_id;
+    const Gpul__Job *job;
     uint32_t generation;
     uint32_t attempt;
     uint32_t grace_ms;
@@ -39,8 +47,7 @@ struct ranks_begin {
 
 /* All but `out` and `err` are borrowed for its life. */
 int ranks_create(struct ranks **out, struct keeperlink *keeper,
-                 struct output *output, struct ranklogs *logs,
-                 struct gpul_error *err);
+                 const struct ranks_streams *streams, struct gpul_error *err);
 void ranks_destroy(struct ranks *r);
 
 /* STATE of a keeper that holds ranks; their RANK and EXIT follow. Errors:
@@ -52,14 +59,15 @@ int ranks_hold(struct ranks *r, const struct keeper_packet *state,
 bool ranks_are_held(const struct ranks *r, uint32_t generation);
 
 /* Start all ranks of the launch, which must outlive them, but those that are
- * held: these become ours. `output` and the logs have been begun for it.
+ * held: these become ours. The output has been begun for it.
  * Errors: GPUL_ENOMEM; all else is an exit. */
 int ranks_start(struct ranks *r, const struct launch *launch,
                 const struct ranks_begin *begin, struct gpul_error *err);
 
-/* The launch could not even be made: every rank ends with this. */
-int ranks_fail(struct ranks *r, const Gpul__Assign *assign, int exec_errno,
-               const char *text, struct gpul_error *err);
+/* The launch could not even be made, since no rank can have an environment:
+ * each ends with this reason. */
+int ranks_fail(struct ranks *r, const Gpul__Assign *assign,
+               const struct gpul_error *why, struct gpul_error *err);
 
 /* RANK, STARTED or EXIT; its descriptors are taken over. */
 void ranks_take_mail(struct ranks *r, struct keeper_mail *mail);
@@ -70,8 +78,10 @@ bool ranks_are_alive(const struct ranks *r);
 /* The keeper knows of these ranks, so it will say when all is gone. */
 bool ranks_have_begun(const struct ranks *r);
 
-/* Held ranks whose output could not be taken over. */
-uint32_t ranks_without_output(const struct ranks *r);
+/* A sentence for the user on the ranks that are held, now that agent number
+ * `agent` has them. */
+void ranks_tell_restart(const struct ranks *r, uint32_t agent,
+                        char text[GPUL_TEXT_BYTES_MAX]);
 
 /* See worker/rankexits.h. */
 bool ranks_have_exits(const struct ranks *r);

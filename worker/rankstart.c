@@ -148,6 +148,10 @@ void rankstart_close(struct rankstart_fds *fds)
 {
     close_list(fds->child, fds->child_count);
     close_list(fds->kept, fds->kept_count);
+    if (fds->input >= 0) {
+        close(fds->input);
+    }
+    fds->input = -1;
     fds->child_count = 0;
     fds->kept_count = 0;
 }
@@ -159,6 +163,19 @@ static bool add_null(struct rankstart_fds *fds)
         fds->child[fds->child_count++] = fd;
     }
     return fd >= 0;
+}
+
+/* A pipe that the rank reads from. The end that we write to does not block. */
+static bool add_input(struct rankstart_fds *fds)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return false;
+    }
+    fcntl(ends[1], F_SETFL, O_WRONLY | O_NONBLOCK);
+    fds->child[fds->child_count++] = ends[0];
+    fds->input = ends[1];
+    return true;
 }
 
 /* A pipe that the rank writes to. The end that is kept does not block. */
@@ -174,10 +191,12 @@ static bool add_output(struct rankstart_fds *fds)
     return true;
 }
 
-static bool open_fds(struct rankstart *s, struct rankstart_fds *fds)
+static bool open_fds(struct rankstart *s, bool reads_input,
+                     struct rankstart_fds *fds)
 {
-    *fds = (struct rankstart_fds){.child_count = 0};
-    if (add_null(fds) && add_output(fds) && add_output(fds)) {
+    *fds = (struct rankstart_fds){.input = -1};
+    if ((reads_input ? add_input(fds) : add_null(fds)) && add_output(fds) &&
+        add_output(fds)) {
         return true;
     }
     struct gpul_error err;
@@ -188,8 +207,8 @@ static bool open_fds(struct rankstart *s, struct rankstart_fds *fds)
     return false;
 }
 
-bool rankstart_make(struct rankstart *s, uint32_t local_rank,
+bool rankstart_make(struct rankstart *s, uint32_t local_rank, bool reads_input,
                     struct rankstart_fds *fds)
 {
-    return make_spec(s, local_rank) && open_fds(s, fds);
+    return make_spec(s, local_rank) && open_fds(s, reads_input, fds);
 }

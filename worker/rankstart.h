@@ -27,6 +27,7 @@ struct rankstart_fds {
     size_t child_count;
     int kept[KEEPER_KEPT_FDS_MAX];
     size_t kept_count;
+    int input; /* what the rank reads is written here; -1: nothing */
 };
 
 struct rankstart {
@@ -47,8 +48,9 @@ void rankstart_begin(struct rankstart *s, const struct launch *launch,
 
 void rankstart_refuse(struct rankstart *s, int exec_errno, const char *text);
 
-/* Make s->spec and the descriptors of a rank. False: refused. */
-bool rankstart_make(struct rankstart *s, uint32_t local_rank,
+/* Make s->spec and the descriptors of a rank; one that reads no input has
+ * /dev/null. False: refused. */
+bool rankstart_make(struct rankstart *s, uint32_t local_rank, bool reads_input,
                     struct rankstart_fds *fds);
 
 void rankstart_close(struct rankstart_fds *fds);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/workload.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "proto/text.h"
 #include "worker/envreport.h"
 #include "worker/gpu_env.h"
+#include "worker/input.h"
 #include "worker/keyvalue.h"
 #include "worker/launch.h"
 #include "worker/output.h"
@@ -33,6 +33,7 @@ struct workload {
     void *arg;
     struct ranklogs logs;
     struct output *output;
+    struct input *input;
     struct ranks *ranks;
     struct probe_site site;
     struct launch *launch;
@@ -58,7 +59,7 @@ void workload_notice(struct workload *w, const char *text)
     w->handlers.on_frame(w->arg, &frame);
 }
 
-static void on_output_frame(void *arg, Gpul__Frame *frame)
+static void on_stream_frame(void *arg, Gpul__Frame *frame)
 {
     struct workload *w = arg;
     w->handlers.on_frame(w->arg, frame);
@@ -80,7 +81,7 @@ int workload_create(struct workload **out, const struct workload_config *config,
                     struct gpul_error *err)
 {
     static const struct output_handlers output_handlers = {
-        .on_frame = on_output_frame,
+        .on_frame = on_stream_frame,
         .on_notice = on_output_notice,
         .on_drained = on_output_drained,
     };
@@ -102,7 +103,11 @@ int workload_create(struct workload **out, const struct workload_config *config,
     int rc =
         output_create(&w->output, w->loop, &w->logs, &output_handlers, w, err);
     if (rc == 0) {
-        rc = ranks_create(&w->ranks, w->keeper, w->output, &w->logs, err);
+        rc = input_create(&w->input, w->loop, on_stream_frame, w, err);
+    }
+    if (rc == 0) {
+        const struct ranks_streams streams = {w->input, w->output, &w->logs};
+        rc = ranks_create(&w->ranks, w->keeper, &streams, err);
     }
     if (rc == 0) {
         rc = ranks_hold(w->ranks, &config->state, err);
@@ -123,6 +128,7 @@ void workload_destroy(struct workload *w)
     keyvalue_stop(w->keyvalue);
     ranks_destroy(w->ranks);
     output_destroy(w->output);
+    input_destroy(w->input);
     launch_destroy(w->launch);
     probe_site_release(&w->site);
     ranklogs_release(&w->logs);
@@ -228,7 +234,7 @@ static int start_ranks(struct workload *w, const struct agent *agent,
 {
     const Gpul__Job *job = agent_job(agent);
     const struct ranks_begin begin = {
-        .job_id = job->job_id,
+        .job = job,
         .generation = agent_generation(agent),
         .attempt = agent_attempt(agent),
         .grace_ms = job->grace_ms,
@@ -242,28 +248,8 @@ static int start_ranks(struct workload *w, const struct agent *agent,
 static void tell_restart(struct workload *w)
 {
     char text[GPUL_TEXT_BYTES_MAX];
-    uint32_t lost = ranks_without_output(w->ranks);
-    snprintf(text, sizeof(text),
-             "the agent of this node was restarted (agent %u); the console may "
-             "lack some lines%s",
-             w->agent,
-             ranklogs_is_on(&w->logs) ? ", the log files are complete" : "");
-    if (lost > 0) {
-        snprintf(text, sizeof(text),
-                 "the agent of this node was restarted (agent %u) and could "
-                 "not take over the output of %u rank%s: too many open files, "
-                 "raise ulimit -n",
-                 w->agent, lost, lost == 1 ? "" : "s");
-    }
+    ranks_tell_restart(w->ranks, w->agent, text);
     workload_notice(w, text);
-}
-
-/* No rank of this node can have an environment: each ends with the reason. */
-static int fail_ranks(struct workload *w, const Gpul__Assign *assign,
-                      const struct gpul_error *why, struct gpul_error *err)
-{
-    int exec_errno = why->status == GPUL_ELIMIT ? E2BIG : EINVAL;
-    return ranks_fail(w->ranks, assign, exec_errno, why->text, err);
 }
 
 int workload_start(struct workload *w, const struct agent *agent,
@@ -292,7 +278,7 @@ int workload_start(struct workload *w, const struct agent *agent,
         start_keyvalue(w);
         rc = start_ranks(w, agent, err);
     } else if (!are_held) {
-        rc = fail_ranks(w, assign, &why, err);
+        rc = ranks_fail(w->ranks, assign, &why, err);
     } else {
         return gpul_fail(err, rc, "%s", why.text);
     }
@@ -343,7 +329,7 @@ int workload_report(struct workload *w, const struct agent *agent,
     if (rc == 0) {
         return 0;
     }
-    rc = fail_ranks(w, assign, &why, err);
+    rc = ranks_fail(w->ranks, assign, &why, err);
     w->handlers.on_exits(w->arg);
     return rc;
 }
@@ -384,6 +370,7 @@ static void end(struct workload *w)
     w->is_running = false;
     keyvalue_stop(w->keyvalue);
     w->keyvalue = NULL;
+    input_finish(w->input);
     w->handlers.on_gone(w->arg);
     output_finish(w->output);
 }
@@ -406,7 +393,8 @@ void workload_settle(struct workload *w)
 static void tell_keeper(struct workload *w, enum keeper_packet_type type,
                         int signal)
 {
-    const struct keeper_packet packet = {.type = type, .signal = signal};
+    const struct keeper_packet packet = {
+        .type = type, .slot = KEEPER_ALL_SLOTS, .signal = signal};
     if (ranks_have_begun(w->ranks)) {
         keeperlink_send(w->keeper, &packet, NULL, 0, NULL);
     }
@@ -415,6 +403,17 @@ static void tell_keeper(struct workload *w, enum keeper_packet_type type,
 void workload_stop(struct workload *w, int signal)
 {
     tell_keeper(w, KEEPER_STOP, signal);
+}
+
+void workload_pass_signal(struct workload *w, int signal)
+{
+    tell_keeper(w, KEEPER_PASS, signal);
+}
+
+int workload_feed(struct workload *w, uint32_t generation,
+                  const Gpul__Input *input, struct gpul_error *err)
+{
+    return input_put(w->input, generation, input, err);
 }
 
 void workload_abandon(struct workload *w)

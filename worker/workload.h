@@ -70,6 +70,13 @@ int workload_fill_probe(struct workload *w, const struct agent *agent,
  * up later. */
 void workload_stop(struct workload *w, int signal);
 
+/* Signal the process groups of the ranks. */
+void workload_pass_signal(struct workload *w, int signal);
+
+/* See input_put. */
+int workload_feed(struct workload *w, uint32_t generation,
+                  const Gpul__Input *input, struct gpul_error *err);
+
 /* Do not wait for what is still alive. */
 void workload_abandon(struct workload *w);
 

@@ -76,6 +76,141 @@ expect_last_line 'time limit'
 expect_within_ms 6000
 expect_only_logs_left
 
+it "a rank that needs its time to save has it"
+start_sleepers "trap 'sleep 12; touch $scratch/saved.\$RANK; exit 0' TERM
+    up; while :; do sleep 0.1; done" --grace 30s
+start=$(now_ms)
+kill -s TERM "$front_end"
+finish
+took_ms=$(($(now_ms) - start))
+expect_status 143
+expect_within_ms 17000
+for rank in 0 1; do
+    [ -e "$scratch/saved.$rank" ] || fail "rank $rank was killed before"
+done
+rm "$scratch"/saved.*
+expect_only_logs_left
+
+# each_has COUNT FILE: every rank has written that many lines to it.
+each_has()
+{
+    [ "$(sort -u "$scratch/$2.0" 2>/dev/null | wc -l)" -eq "$1" ] &&
+        [ "$(sort -u "$scratch/$2.1" 2>/dev/null | wc -l)" -eq "$1" ]
+}
+
+# Ranks that write down which signals they get.
+note_signals="import os, signal, sys
+def note(number, frame):
+    with open('$scratch/seen.' + os.environ['RANK'], 'a') as file:
+        print(number, file=file)
+for number in range(1, 65):
+    if number not in (9, 15, 17, 19, 32, 33):
+        signal.signal(number, note)
+open('$scratch/up.' + os.environ['RANK'], 'w').close()
+while True:
+    signal.pause()"
+passed=$(echo {1..64} | tr ' ' '\n' | grep -vxE \
+    '1|2|4|5|6|7|8|9|11|13|15|17|19|20|21|22|23|25|31|32|33')
+
+it "every other signal reaches all ranks, and stops nothing"
+start_sleepers "exec $python -c \"$note_signals\""
+for number in $passed; do
+    kill -s "$number" "$front_end"
+done
+within 20 "signals are missing" each_has "$(wc -w <<<"$passed")" seen
+[ "$(sort -un "$scratch/seen.0" | xargs)" = "$(xargs <<<"$passed")" ] ||
+    fail "rank 0 got: $(sort -un "$scratch/seen.0" | xargs)"
+is_gone "$front_end" && fail "gpulaunch has ended"
+kill -s TERM "$front_end"
+finish
+expect_status 143
+rm "$scratch"/seen.*
+expect_only_logs_left
+
+# is_in STATE PID...: all of these are (T: stopped).
+is_in()
+{
+    local state=$1
+    shift
+
+    [ "$(ps -o state= -p "$(tr ' ' , <<<"$*")" | sort -u | xargs)" = "$state" ]
+}
+
+it "SIGTSTP stops the ranks and then gpulaunch; SIGCONT continues all"
+start_sleepers 'up; while :; do sleep 0.1; done'
+ranks=$(pids_of "$(basename "$(readlink -f /bin/sh)")" | xargs)
+kill -s TSTP "$front_end"
+within 10 "gpulaunch did not stop" is_in T "$front_end"
+# shellcheck disable=SC2086  # several pids
+within 10 "the ranks did not stop" is_in T $ranks
+kill -s CONT "$front_end"
+within 10 "gpulaunch did not go on" is_in S "$front_end"
+# shellcheck disable=SC2086
+within 10 "the ranks did not go on" is_in S $ranks
+kill -s INT "$front_end"
+finish
+expect_status 130
+expect_only_logs_left
+
+it "ranks that stand still are awakened for the time limit"
+start_sleepers "trap 'touch $scratch/got.\$RANK; exit 0' TERM
+    up; while :; do sleep 0.1; done" --timeout 4s
+kill -s TSTP "$front_end"
+got_it()
+{
+    [ -e "$scratch/got.0" ] && [ -e "$scratch/got.1" ]
+}
+within 10 "the ranks were not awakened" got_it
+kill -s CONT "$front_end"
+finish
+expect_status 124
+rm "$scratch"/got.*
+expect_only_logs_left
+
+it "--signal comes before the time limit, and is said"
+start_sleepers "trap 'touch $scratch/got.\$RANK' USR1
+    up; while :; do sleep 0.1; done" --timeout 6s --signal SIGUSR1@4s
+within 6 "no signal came" got_it
+finish
+expect_status 124
+expect_has "$err" 'signal 10 \(SIGUSR1\) was sent to all ranks: 4 s are left'
+rm "$scratch"/got.*
+expect_only_logs_left
+
+it "what is ignored at the start stays ignored"
+rm -f "$scratch"/up.*
+run_behind sh -c "trap '' HUP USR1; exec '$bin/gpulaunch' --local --nodes 2 \
+    --self-test off -- sh -c 'trap \"touch $scratch/got\" USR1 USR2
+        : >$scratch/up.\$RANK; while :; do sleep 0.1; done'"
+within 20 "the ranks did not come up" ranks_are_up 2
+kill -s HUP "$front_end"
+kill -s USR1 "$front_end"
+sleep 0.3
+[ ! -e "$scratch/got" ] || fail "a signal that was ignored was passed on"
+kill -s USR2 "$front_end"
+within 10 "SIGUSR2 did not come" test -e "$scratch/got"
+kill -s TERM "$front_end"
+finish
+expect_status 143
+expect_only_logs_left
+
+it "closed standard output and standard error are no hindrance"
+run sh -c "exec '$bin/gpulaunch' --local --nodes 2 --self-test off -- \
+    sh -c 'echo out; echo err >&2; exit 3' >&- 2>&-"
+expect_status 3
+expect_only_logs_left
+run sh -c "exec '$bin/gpulaunch' --local --nodes 2 --self-test off -- \
+    sh -c 'echo out; echo err >&2' 2>&-"
+expect_status 0
+expect_lines "$out" 2
+expect_only_logs_left
+
+it "a reader of standard error that goes away stops nothing"
+run bash -c "'$bin/gpulaunch' --local --nodes 2 --self-test off -- \
+    sh -c 'echo err >&2; sleep 0.2; echo err >&2; echo out' 2> >(exec true)"
+expect_status 0
+expect_lines "$out" 2
+
 it "SIGINT while nodes are awaited ends the job"
 bad_node 'exec sleep 300'
 run_behind "$scratch/bin/gpulaunch" --local --nodes 2 -- true

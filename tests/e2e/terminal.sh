@@ -71,6 +71,83 @@ within 20 "the job did not end" screen_says '^ended 130'
 close_terminal
 expect_nothing_left 5
 
+# A shell with job control; keys are typed into it.
+open_shell()
+{
+    env "$mark" "${terminal[@]}" new-session -d -x 80 -y 24 \
+        "PS1='prompt ' HISTFILE= exec bash --norc --noprofile"
+    within 10 "no shell came up" screen_says '^prompt'
+}
+
+type_line()
+{
+    "${terminal[@]}" send-keys -l "$1"
+    "${terminal[@]}" send-keys Enter
+}
+
+# What is typed now goes to gpulaunch.
+is_in_foreground()
+{
+    # shellcheck disable=SC2046  # two words
+    set -- $(ps -o tpgid=,pgid= -p "$(pids_of gpulaunch)")
+    [ "$1" = "$2" ]
+}
+
+# Ranks that say each line that they read.
+echoing="sh -c 'echo \$\$ >$scratch/pid.\$RANK; echo up \$RANK
+    while read line; do echo \"have \$line\"; done; echo over'"
+
+it "what is typed reaches rank 0; Ctrl-Z stops the ranks and gpulaunch"
+open_shell
+type_line "$bin/gpulaunch --local --nodes 2 --self-test off -- $echoing"
+within 20 "rank 0 did not come up" screen_says '^\[0\] up 0'
+within 20 "rank 1 did not read to its end" screen_says '^\[1\] over'
+type_line 'one'
+within 10 "rank 0 did not read" screen_says '^\[0\] have one'
+"${terminal[@]}" send-keys C-z
+within 10 "the shell was not told" screen_says '^\[1\]\+ +Stopped'
+rank_state()
+{
+    [ "$(ps -o state= -p "$(cat "$scratch/pid.0")")" = "$1" ]
+}
+within 10 "rank 0 did not stop" rank_state T
+
+it "in the background it leaves the terminal to the shell"
+type_line 'bg'
+within 10 "rank 0 does not go on" rank_state S
+type_line 'echo for the shell'
+within 10 "the shell did not get its line" screen_says '^for the shell'
+type_line 'clear; jobs'
+within 10 "it was stopped" screen_says '^\[1\]\+ +Running'
+expect_lacks "$out" '^\[0\] have'
+
+it "back in the foreground it reads on, to the end of the input"
+type_line 'fg'
+within 10 "it is not in the foreground" is_in_foreground
+type_line 'two'
+within 10 "rank 0 did not read on" screen_says '^\[0\] have two'
+"${terminal[@]}" send-keys C-d
+within 10 "the input did not end" screen_says '^\[0\] over'
+type_line "echo ended \$?"
+within 10 "the job did not end well" screen_says '^ended 0'
+
+it "started in the background it does not stop for want of the terminal"
+type_line "clear; $bin/gpulaunch --local --self-test off -- $echoing &"
+within 20 "rank 0 did not come up" screen_says '(^|prompt )up 0$'
+sleep 0.7
+type_line 'jobs'
+within 10 "it was stopped" screen_says '^\[1\]\+ +Running'
+type_line 'fg'
+within 10 "it is not in the foreground" is_in_foreground
+type_line 'three'
+within 10 "rank 0 did not read" screen_says '^have three'
+
+it "a terminal that is closed ends the job"
+close_terminal
+expect_no_process 10
+forget_logs
+expect_nothing_left
+
 it "a sentence that is wider than the terminal is broken between words"
 echo 'node local-* gpus 2' >"$scratch/scenario"
 on_terminal "GPULAUNCH_DOUBLE_SCENARIO=$scratch/scenario \

@@ -32,6 +32,9 @@ static void test_defaults(void **state)
     assert_int_equal(p->join_timeout_ms, 600000);
     assert_int_equal(p->grace_ms, 30000);
     assert_int_equal(p->orphan_timeout_ms, 60000);
+    assert_int_equal(p->warning_signal, 0);
+    assert_int_equal(p->input, PLAN_INPUT_RANK);
+    assert_int_equal(p->input_rank, 0);
     assert_false(p->has_roles);
     assert_null(p->log_dir);
     assert_null(p->result_path);
@@ -91,6 +94,37 @@ static void test_values(void **state)
     assert_int_equal(p->color, PLAN_CHOICE_NO);
     assert_true(p->is_verbose && p->is_dry_run && p->is_explained);
     assert_int_equal(p->roles.counts[GPUL_ROLE_WORKER], 8);
+    plan_release(&l.plan);
+}
+
+/* Who reads the input, in srun's and mpirun's words too; the signal before
+ * the time limit, with Slurm's default. */
+static void test_streams(void **state)
+{
+    (void)state;
+    struct line l;
+    assert_int_equal(
+        cli_line_parse(&l, "",
+                       "--local --nodes 4 --input=all --timeout 5m "
+                       "--signal SIGUSR2 -- t"),
+        0);
+    assert_int_equal(l.plan.input, PLAN_INPUT_ALL);
+    assert_int_equal(l.plan.warning_signal, 12);
+    assert_int_equal(l.plan.warning_ms, 60000);
+    plan_release(&l.plan);
+    assert_int_equal(cli_line_parse(&l, "GPULAUNCH_STDIN=none",
+                                    "--local --nodes 4 --stdin 3 --timeout 5m "
+                                    "--signal 40@1500ms -- t"),
+                     0);
+    assert_int_equal(l.plan.input, PLAN_INPUT_RANK);
+    assert_int_equal(l.plan.input_rank, 3);
+    assert_int_equal(l.plan.warning_signal, 40);
+    assert_int_equal(l.plan.warning_ms, 1500);
+    plan_release(&l.plan);
+    assert_int_equal(cli_line_parse(&l, "GPULAUNCH_STDIN=none",
+                                    "--local --per-node gpu -- t"),
+                     0);
+    assert_int_equal(l.plan.input, PLAN_INPUT_NONE);
     plan_release(&l.plan);
 }
 
@@ -255,11 +289,13 @@ static void test_explain(void **state)
         "  join-timeout      10m (default)\n"
         "  grace             5s (environment GPULAUNCH_GRACE)\n"
         "  orphan-timeout    60s (default)\n"
+        "  signal            none (default)\n"
         "  env               A=1 (environment GPULAUNCH_ENV)\n"
         "  env               B=2 (flag -x)\n"
         "  tf-config         auto (default)\n"
         "  tf-evaluator      absent (default)\n"
         "  emulate           - (default)\n"
+        "  stdin             0 (default)\n"
         "  label             auto (default)\n"
         "  no-label          no (default)\n"
         "  timestamps        no (default)\n"
@@ -305,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_streams),
         cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_nodes_from_roles),

@@ -50,6 +50,23 @@ static void test_refusals(void **state)
         {"", "--local --nodes 1000 --per-node 4096 -- true",
          "1000 nodes x 4096 per node make 4096000 ranks; at most 1048576 are "
          "possible"},
+        {"", "--local --stdin 4 --nodes 2 --per-node 2 -- true",
+         "--stdin 4: the job has 4 ranks, 0 to 3"},
+        {"", "--local --input data.txt -- true",
+         "--input: \"data.txt\" is neither a rank nor all nor none; a file is "
+         "given by < FILE"},
+        {"", "--local --signal USR1@60 -- true",
+         "--signal USR1@60: it is sent before the time limit, and there is "
+         "none; add --timeout TIME"},
+        {"", "--local --signal USR1 --timeout 1m -- true",
+         "--signal USR1: that is not within the time limit, --timeout 1m; give "
+         "a time after the @ that is shorter"},
+        {"GPULAUNCH_SIGNAL=B:USR1@60", "--local --timeout 2m -- true",
+         "GPULAUNCH_SIGNAL: \"B:USR1\" is no signal; use a name or number such "
+         "as USR1 or 10"},
+        {"", "--local --signal USR1@soon --timeout 2m -- true",
+         "--signal: \"soon\" is not a duration; write 90, 90s, 1500ms, 5m "
+         "or 1.5h"},
         {"", "--local --nodes 2 --nodes 3 -- true",
          "option --nodes is given twice, as \"2\" and as \"3\""},
         {"", "--local --lable -- true",

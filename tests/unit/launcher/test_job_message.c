@@ -101,6 +101,42 @@ static void test_run(void **state)
     gpul_message_release(frame);
 }
 
+/* Whose input it is, and the signal before the time limit: for ranks only. */
+static void test_streams(void **state)
+{
+    (void)state;
+    struct plan plan = base_plan();
+    plan.input_rank = 5;
+    Gpul__Frame *frame = round_trip(&plan, &base_message);
+    assert_false(frame->job->input_target->is_all);
+    assert_int_equal(frame->job->input_target->rank, 5);
+    assert_int_equal(frame->job->warning_signal, 0);
+    gpul_message_release(frame);
+
+    plan.input = PLAN_INPUT_ALL;
+    plan.input_rank = 0;
+    plan.timeout_ms = 90000;
+    plan.warning_signal = 10;
+    plan.warning_ms = 60000;
+    frame = round_trip(&plan, &base_message);
+    assert_true(frame->job->input_target->is_all);
+    assert_int_equal(frame->job->warning_signal, 10);
+    assert_int_equal(frame->job->warning_ms, 60000);
+    gpul_message_release(frame);
+
+    plan.is_dry_run = true;
+    frame = round_trip(&plan, &base_message);
+    assert_null(frame->job->input_target);
+    assert_int_equal(frame->job->warning_signal, 0);
+    gpul_message_release(frame);
+
+    plan = base_plan();
+    plan.input = PLAN_INPUT_NONE;
+    frame = round_trip(&plan, &base_message);
+    assert_null(frame->job->input_target);
+    gpul_message_release(frame);
+}
+
 /* env reports one rank, a dry run all; neither tests nor prints output. */
 static void test_looking(void **state)
 {
@@ -258,10 +294,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run),      cmocka_unit_test(test_looking),
-        cmocka_unit_test(test_per_node), cmocka_unit_test(test_keeps_logs),
-        cmocka_unit_test(test_too_long), cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_run),        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_looking),    cmocka_unit_test(test_per_node),
+        cmocka_unit_test(test_keeps_logs), cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_sweep),      cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -183,6 +183,8 @@ static void say_action(struct play *p, const struct agent_action *action)
         [AGENT_LEAVE] = "leave",
         [AGENT_ATTACHED] = "attached",
         [AGENT_RENEW_PORTS] = "renew_ports",
+        [AGENT_PASS_SIGNAL] = "pass_signal",
+        [AGENT_FEED] = "feed",
     };
     static const char *const starts[] = {
         [AGENT_PROBE_HOST] = "start_probe(",
@@ -200,10 +202,15 @@ static void say_action(struct play *p, const struct agent_action *action)
         strcat(p->line, ")");
         break;
     case AGENT_STOP_RANKS:
+    case AGENT_PASS_SIGNAL:
         say(p, "%d", action->signal);
         break;
     case AGENT_RENEW_PORTS:
         say(p, "%u", action->port_base);
+        break;
+    case AGENT_FEED:
+        say(p, "%zu%s", action->input->data.len,
+            action->input->is_end ? " end" : "");
         break;
     case AGENT_CREDIT:
         say(p, "%u", (unsigned)action->bytes);

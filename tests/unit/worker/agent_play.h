@@ -79,6 +79,8 @@ const char *play_launch(struct play *p);
 const char *play_stop(struct play *p, int signal, uint32_t grace_ms);
 const char *play_finish(struct play *p, bool keeps_logs);
 const char *play_credit(struct play *p, uint64_t bytes);
+const char *play_pass_signal(struct play *p, int signal);
+const char *play_input(struct play *p, const char *data, bool is_end);
 const char *play_refuse(struct play *p, const char *text);
 const char *play_ack(struct play *p);
 const char *play_frame(struct play *p, Gpul__Frame *frame);

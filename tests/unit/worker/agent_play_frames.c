@@ -9,6 +9,7 @@
 #include "agent_play.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -136,6 +137,18 @@ const char *play_finish(struct play *p, bool keeps_logs)
 const char *play_credit(struct play *p, uint64_t bytes)
 {
     SPEAK(p, CREDIT, credit, Gpul__Credit, body.bytes = bytes);
+}
+
+const char *play_pass_signal(struct play *p, int signal)
+{
+    SPEAK(p, SIGNAL, signal, Gpul__Signal, body.signal = (uint32_t)signal);
+}
+
+const char *play_input(struct play *p, const char *data, bool is_end)
+{
+    SPEAK(p, INPUT, input, Gpul__Input,
+          body.data.data = (uint8_t *)(uintptr_t)data,
+          body.data.len = strlen(data), body.is_end = is_end);
 }
 
 const char *play_refuse(struct play *p, const char *text)

@@ -24,7 +24,9 @@ static void test_memory_late(void **state)
     struct play p;
     play_open(&p);
     play_to_clearing(&p);
+    assert_string_equal(play_input(&p, "x", false), ""); /* not yet */
     assert_string_equal(play_launch(&p), "");
+    assert_string_equal(play_input(&p, "x", false), "feed 1");
     for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
         assert_string_equal(play_facts(&p, 2, 613), "");
         assert_string_equal(play_probe_ended(&p, 0, ENDED), "");

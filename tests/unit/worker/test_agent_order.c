@@ -95,7 +95,7 @@ static void the_test_goes_on(struct play *p, struct gpul_rng *rng)
 
 static void something_happens(struct play *p, struct gpul_rng *rng)
 {
-    uint64_t draw = gpul_rng_below(rng, 24);
+    uint64_t draw = gpul_rng_below(rng, 26);
     switch (draw) {
     case 0:
         play_event(p, AGENT_EVENT_CONNECTED, "10.0.0.1");
@@ -143,6 +143,12 @@ static void something_happens(struct play *p, struct gpul_rng *rng)
     case 14:
     case 15:
         play_wait(p, draw * 10);
+        break;
+    case 16:
+        play_pass_signal(p, few(rng) > 1 ? SIGTSTP : SIGCONT);
+        break;
+    case 17:
+        play_input(p, "abc", few(rng) == 0);
         break;
     default:
         the_test_goes_on(p, rng);

@@ -43,23 +43,20 @@ static void turn(struct stage *s)
 
 static void set_up(struct stage *s)
 {
-    static const struct input_handlers handlers = {.on_frame = on_frame};
     *s = (struct stage){.ends = {-1, -1}};
     assert_int_equal(uv_loop_init(&s->loop), 0);
-    assert_int_equal(input_create(&s->input, &s->loop, &handlers, s, NULL), 0);
+    assert_int_equal(input_create(&s->input, &s->loop, on_frame, s, NULL), 0);
 }
 
 static void start(struct stage *s, uint32_t generation, uint32_t readers)
 {
-    Gpul__Assign assign = GPUL__ASSIGN__INIT;
     Gpul__InputTarget target = GPUL__INPUT_TARGET__INIT;
     Gpul__Job job = GPUL__JOB__INIT;
-    assign.first_rank = 4;
-    assign.rank_count = READERS;
     target.is_all = readers > 1;
     target.rank = target.is_all ? 0 : 4;
     job.input_target = readers > 0 ? &target : NULL;
-    assert_int_equal(input_begin(s->input, generation, &job, &assign, NULL), 0);
+    assert_int_equal(input_begin(s->input, generation, &job, 4, READERS, NULL),
+                     0);
     for (uint32_t i = 0; i < readers; i++) {
         int ends[2];
         assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
