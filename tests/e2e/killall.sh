@@ -48,7 +48,7 @@ pause_ms()
 }
 
 # worker_of NODE agent|keeper: its pid, if it is there. Agent and undertaker
-# name themselves; a worker that is not in several parts is both.
+# name themselves.
 worker_of()
 {
     local pid comm agent='' keeper=''
@@ -64,7 +64,7 @@ worker_of()
         fi
     done
     if [ "$2" = agent ]; then
-        echo "${agent:-$keeper}"
+        echo "$agent"
     else
         echo "$keeper"
     fi
@@ -73,7 +73,7 @@ worker_of()
 # kill_role ROLE NODE: whoever is not there any more cannot be killed.
 kill_role()
 {
-    local pid keeper
+    local pid
 
     case $1 in
     front) pid=$front_end ;;
@@ -81,12 +81,8 @@ kill_role()
     *) pid=$(worker_of "$2" "$1") ;;
     esac
     [ -n "$pid" ] || return 0
-    keeper=$(worker_of "$2" keeper)
     kill -KILL "$pid" 2>/dev/null || return 0
     killed+=" $1"
-    if [ "$pid" = "$keeper" ] && [ "$1" != keeper ]; then
-        killed+=" keeper" # they are one
-    fi
 }
 
 # job_pids: by the mark that gpulaunch gives to its ranks.
@@ -165,13 +161,6 @@ expect_unharmed()
     done
 }
 
-# Where worker and front end die together, only an undertaker is left to look
-# for what the ranks had started. A worker of one process has none.
-has_undertaker()
-{
-    grep -qa gpulaunch-agent "$bin/gpulaunch-worker"
-}
-
 # play ROLE...: one round, in which these are killed in this order.
 play()
 {
@@ -214,10 +203,6 @@ for ((round = 0; round < rounds; round++)); do
         yes "$RANDOM"
     ) "${victims[@]}")
     it "round $round of seed $seed: ${victims[*]}"
-    if [[ " ${victims[*]} " =~ \ front\ .* ]] && [ ${#victims[@]} -gt 1 ] &&
-        ! has_undertaker; then
-        continue
-    fi
     play "${victims[@]}"
     forget_logs
 done
