@@ -72,4 +72,4 @@ install_packages()
 # shellcheck disable=SC2034  # used by the scripts that source this
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev
     libprotobuf-c-dev protobuf-c-compiler libjansson-dev libhwloc-dev
-    python3)
+    libssl-dev python3)
