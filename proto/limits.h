@@ -125,6 +125,16 @@
 #define GPUL_ENV_ENTRIES_MAX 8192u
 #define GPUL_UNCLEAN_MAX 64u
 
+/* Before a peer has proved that it has a key: its first TLS record, before
+ * any object of OpenSSL is made for it (a ClientHello of ours has 350 bytes,
+ * with the longest names 680), and all that it may send in the handshake,
+ * which takes half of that. */
+#define GPUL_FIRST_RECORD_BYTES_MAX 1024u
+#define GPUL_STRANGER_BYTES_MAX (4u << 10)
+/* Changes of keys that a peer may ask for; ours never do. Each costs a
+ * derivation and an answer. */
+#define GPUL_KEY_UPDATES_MAX 16u
+
 /* The job itself. */
 #define GPUL_NODES_MAX 131072u
 #define GPUL_RANKS_PER_NODE_MAX 4096u
