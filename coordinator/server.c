@@ -183,7 +183,7 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     }
     int rc = gpul_transport_accept(
-        &transport, listener, GPUL_PEER_NODE,
+        &transport, listener, NULL, GPUL_PEER_NODE,
         slot != NULL ? &node_handlers : &surplus_handlers, slot, &err);
     if (slot == NULL) {
         if (rc == 0) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Happy path: open (accept, connect or a descriptor) -> reading starts ->
- * bytes go straight into the deframer -> each whole frame is decoded and
- * handed to on_message -> close -> all handles closed -> on_closed -> free.
+ * bytes go straight into the deframer, or through the channel -> each whole
+ * frame is decoded and handed to on_message -> close -> all handles closed ->
+ * on_closed -> free.
  *
  * Ends: the peer closes or half-closes (ECLOSED), the stream is broken or a
  * message invalid (EPROTO, ELIMIT), the peer reads too slowly (ELIMIT),
@@ -20,44 +21,17 @@
 #include "proto/transport.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proto/frame.h"
 #include "proto/limits.h"
 #include "proto/sockaddr.h"
+#include "proto/transport_inside.h"
 
-enum { KEEPALIVE_S = 5 };
-
-struct gpul_transport {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    };
-    uv_timer_t flush_timer; /* bounds a close with a flush */
-    uv_connect_t connect;
-    uv_shutdown_t shutdown;
-    struct gpul_deframer deframer;
-    const struct gpul_transport_handlers *handlers; /* NULL: never opened */
-    void *arg;
-    struct gpul_error why;
-    size_t queue_bytes_max;
-    unsigned open_handles; /* freed when the last is closed */
-    bool has_why;
-    bool is_flushing; /* the owner has closed; only on_closed will come */
-    bool is_closing;  /* the handles are being closed */
-    bool has_lost_writes;
-};
-
-/* A copy of bytes that the socket did not take at once. */
-struct pending_write {
-    uv_write_t request;
-    uint8_t bytes[];
+enum {
+    KEEPALIVE_S = 5,
+    SEALED_BYTES = 32 << 10, /* read at once where there is a channel */
 };
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -69,6 +43,7 @@ static void on_handle_closed(uv_handle_t *handle)
     if (t->handlers != NULL) {
         t->handlers->on_closed(t->arg, t->has_why ? &t->why : NULL);
     }
+    gpul_channel_destroy(t->channel);
     gpul_deframer_release(&t->deframer);
     free(t);
 }
@@ -85,8 +60,7 @@ static void close_handles(struct gpul_transport *t)
     }
 }
 
-/* Close for a reason that the owner does not know yet. */
-static void fail(struct gpul_transport *t, const struct gpul_error *why)
+void gpul_transport_fail(struct gpul_transport *t, const struct gpul_error *why)
 {
     if (!t->is_closing && !t->is_flushing) {
         t->why = *why;
@@ -95,19 +69,42 @@ static void fail(struct gpul_transport *t, const struct gpul_error *why)
     close_handles(t);
 }
 
-static bool peer_has_gone(int uv_status)
+bool gpul_transport_has_gone(int uv_status)
 {
     return uv_status == UV_EOF || uv_status == UV_ECONNRESET ||
            uv_status == UV_EPIPE;
 }
 
-static int fail_uv(struct gpul_error *err, int uv_status, const char *what)
+int gpul_transport_fail_uv(struct gpul_error *err, int uv_status,
+                           const char *what)
 {
     if (uv_status == UV_ENOMEM) {
         return gpul_fail(err, GPUL_ENOMEM, "%s: out of memory", what);
     }
-    int status = peer_has_gone(uv_status) ? GPUL_ECLOSED : GPUL_ESYS;
+    int status = gpul_transport_has_gone(uv_status) ? GPUL_ECLOSED : GPUL_ESYS;
     return gpul_fail(err, status, "%s: %s", what, uv_strerror(uv_status));
+}
+
+static void on_shutdown(uv_shutdown_t *request, int status)
+{
+    if (status != 0) {
+        close_handles(request->data);
+    }
+}
+
+/* After all that was queued, our end of stream. */
+static void shut(struct gpul_transport *t)
+{
+    t->is_shut = true;
+    if (t->channel != NULL) {
+        gpul_channel_finish(t->channel);
+        (void)gpul_transport_flush(t, NULL);
+    }
+    t->shutdown.data = t;
+    if (!t->is_closing &&
+        uv_shutdown(&t->shutdown, &t->stream, on_shutdown) != 0) {
+        close_handles(t);
+    }
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -116,8 +113,9 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *room)
 {
     (void)suggested;
     struct gpul_transport *t = handle->data;
-    size_t n;
-    uint8_t *bytes = gpul_deframer_room(&t->deframer, &n);
+    size_t n = SEALED_BYTES;
+    uint8_t *bytes =
+        t->channel != NULL ? malloc(n) : gpul_deframer_room(&t->deframer, &n);
     *room = uv_buf_init((char *)bytes, (unsigned)n);
 }
 
@@ -152,29 +150,89 @@ static void on_end(struct gpul_transport *t, int uv_status)
     } else if (uv_status == UV_ENOBUFS) {
         gpul_fail(&why, GPUL_ENOMEM, "reading: out of memory");
     } else {
-        fail_uv(&why, uv_status, "reading");
+        gpul_transport_fail_uv(&why, uv_status, "reading");
     }
-    fail(t, &why);
+    gpul_transport_fail(t, &why);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
+static void read_plain(struct gpul_transport *t, size_t n)
 {
-    (void)room;
-    struct gpul_transport *t = stream->data;
-    if (n < 0) {
-        on_end(t, (int)n);
-        return;
-    }
-    if (n == 0 || t->is_flushing) {
-        return;
-    }
     struct gpul_error why;
-    int rc = gpul_deframer_fill(&t->deframer, (size_t)n, &why);
+    int rc = gpul_deframer_fill(&t->deframer, n, &why);
     if (rc == 0) {
         rc = deliver(t, &why);
     }
     if (rc != 0) {
-        fail(t, &why);
+        gpul_transport_fail(t, &why);
+    }
+}
+
+/* The channel has opened: what waited for it goes out, the owner hears. */
+static void prove(struct gpul_transport *t)
+{
+    t->is_proved = true;
+    if (t->is_flushing) {
+        shut(t);
+        return;
+    }
+    (void)gpul_transport_flush(t, NULL);
+    if (!t->is_closing && t->handlers->on_connected != NULL) {
+        t->handlers->on_connected(t->arg);
+    }
+}
+
+/* Take what the channel makes of the bytes that it was given. */
+static int unseal(struct gpul_transport *t, struct gpul_error *err)
+{
+    uint8_t plain[16 << 10]; /* one record */
+    for (;;) {
+        int n = gpul_channel_get(t->channel, plain, sizeof(plain), err);
+        if (!t->is_proved && gpul_channel_is_open(t->channel)) {
+            prove(t);
+        }
+        if (n <= 0 || t->is_closing) {
+            return n < 0 ? n : 0;
+        }
+        int rc = t->is_flushing
+                     ? 0
+                     : gpul_deframer_feed(&t->deframer, plain, (size_t)n, err);
+        if (rc == 0) {
+            rc = deliver(t, err);
+        }
+        if (rc != 0 || t->is_closing) {
+            return rc;
+        }
+    }
+}
+
+/* An answer of the handshake, or an alert that says what is wrong, goes out
+ * first: then the peer can say it to its user. */
+static void read_sealed(struct gpul_transport *t, const uint8_t *bytes,
+                        size_t n)
+{
+    struct gpul_error why;
+    gpul_channel_put(t->channel, bytes, n);
+    int rc = unseal(t, &why);
+    if (!t->is_closing && !t->has_lost_writes) {
+        (void)gpul_transport_flush(t, NULL);
+    }
+    if (rc != 0) {
+        gpul_transport_fail(t, &why);
+    }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
+{
+    struct gpul_transport *t = stream->data;
+    if (n < 0) {
+        on_end(t, (int)n);
+    } else if (n > 0 && t->channel != NULL && !t->is_shut) {
+        read_sealed(t, (const uint8_t *)room->base, (size_t)n);
+    } else if (n > 0 && !t->is_flushing) {
+        read_plain(t, (size_t)n);
+    }
+    if (t->channel != NULL) {
+        free(room->base);
     }
 }
 
@@ -183,6 +241,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
 /* A transport with its stream handle; NULL without memory. It stays silent
  * until it has handlers. */
 static struct gpul_transport *create(uv_loop_t *loop, bool is_pipe,
+                                     const struct gpul_keyring *keyring,
                                      enum gpul_peer from, void *arg,
                                      struct gpul_error *err)
 {
@@ -191,10 +250,16 @@ static struct gpul_transport *create(uv_loop_t *loop, bool is_pipe,
         gpul_fail(err, GPUL_ENOMEM, "no memory for a connection");
         return NULL;
     }
+    if (keyring != NULL &&
+        gpul_channel_create(&t->channel, keyring, err) != 0) {
+        free(t);
+        return NULL;
+    }
     int rc =
         is_pipe ? uv_pipe_init(loop, &t->pipe, 0) : uv_tcp_init(loop, &t->tcp);
     if (rc != 0) {
-        fail_uv(err, rc, "preparing a connection");
+        gpul_transport_fail_uv(err, rc, "preparing a connection");
+        gpul_channel_destroy(t->channel);
         free(t);
         return NULL;
     }
@@ -217,12 +282,14 @@ static int start(struct gpul_transport *t)
 }
 
 int gpul_transport_accept(struct gpul_transport **out, uv_stream_t *listener,
+                          const struct gpul_keyring *keyring,
                           enum gpul_peer from,
                           const struct gpul_transport_handlers *handlers,
                           void *arg, struct gpul_error *err)
 {
     *out = NULL;
-    struct gpul_transport *t = create(listener->loop, false, from, arg, err);
+    struct gpul_transport *t =
+        create(listener->loop, false, keyring, from, arg, err);
     if (t == NULL) {
         return GPUL_ENOMEM;
     }
@@ -232,7 +299,7 @@ int gpul_transport_accept(struct gpul_transport **out, uv_stream_t *listener,
     }
     if (rc != 0) {
         close_handles(t);
-        return fail_uv(err, rc, "accepting a connection");
+        return gpul_transport_fail_uv(err, rc, "accepting a connection");
     }
     t->handlers = handlers;
     *out = t;
@@ -250,15 +317,16 @@ static void on_connect(uv_connect_t *request, int status)
     }
     if (status != 0) {
         struct gpul_error why;
-        fail_uv(&why, status, "connecting");
-        fail(t, &why);
-    } else if (!t->is_flushing) {
+        gpul_transport_fail_uv(&why, status, "connecting");
+        gpul_transport_fail(t, &why);
+    } else if (!t->is_flushing && t->channel == NULL) {
         t->handlers->on_connected(t->arg);
     }
 }
 
 int gpul_transport_connect(struct gpul_transport **out, uv_loop_t *loop,
                            const char *address, uint16_t port,
+                           const struct gpul_keyring *keyring,
                            enum gpul_peer from,
                            const struct gpul_transport_handlers *handlers,
                            void *arg, struct gpul_error *err)
@@ -269,7 +337,7 @@ int gpul_transport_connect(struct gpul_transport **out, uv_loop_t *loop,
     if (rc != 0) {
         return rc;
     }
-    struct gpul_transport *t = create(loop, false, from, arg, err);
+    struct gpul_transport *t = create(loop, false, keyring, from, arg, err);
     if (t == NULL) {
         return GPUL_ENOMEM;
     }
@@ -279,8 +347,10 @@ int gpul_transport_connect(struct gpul_transport **out, uv_loop_t *loop,
                         on_connect);
     if (rc != 0) {
         struct gpul_error why;
-        fail_uv(&why, rc, "connecting");
-        fail(t, &why);
+        gpul_transport_fail_uv(&why, rc, "connecting");
+        gpul_transport_fail(t, &why);
+    } else if (keyring != NULL) {
+        (void)gpul_transport_flush(t, NULL); /* the ClientHello is queued */
     }
     *out = t;
     return 0;
@@ -292,7 +362,7 @@ int gpul_transport_open(struct gpul_transport **out, uv_loop_t *loop, int fd,
                         void *arg, struct gpul_error *err)
 {
     *out = NULL;
-    struct gpul_transport *t = create(loop, true, from, arg, err);
+    struct gpul_transport *t = create(loop, true, NULL, from, arg, err);
     if (t == NULL) {
         close(fd);
         return GPUL_ENOMEM;
@@ -307,7 +377,7 @@ int gpul_transport_open(struct gpul_transport **out, uv_loop_t *loop, int fd,
     }
     if (rc != 0) {
         close_handles(t);
-        return fail_uv(err, rc, "opening a socket pair");
+        return gpul_transport_fail_uv(err, rc, "opening a socket pair");
     }
     t->handlers = handlers;
     *out = t;
@@ -329,93 +399,8 @@ void gpul_transport_allow(struct gpul_transport *t, uint64_t message_mask)
     t->deframer.allowed = message_mask;
 }
 
-/* ---- writing ------------------------------------------------------------ */
-
-/* A write has failed: sooner or later the connection ends. */
-static int lose_writes(struct gpul_transport *t, int uv_status,
-                       struct gpul_error *err)
-{
-    struct gpul_error why;
-    int status = fail_uv(&why, uv_status, "sending");
-    t->has_lost_writes = true;
-    if (!peer_has_gone(uv_status)) {
-        fail(t, &why);
-    }
-    return gpul_fail(err, status, "%s", why.text);
-}
-
-static void on_written(uv_write_t *request, int status)
-{
-    struct gpul_transport *t = request->handle->data;
-    free(request->data);
-    if (status != 0 && !t->is_closing) {
-        lose_writes(t, status, NULL);
-    }
-}
-
-static int queue(struct gpul_transport *t, const uint8_t *bytes, size_t n,
-                 struct gpul_error *err)
-{
-    struct gpul_error why;
-    size_t queued = gpul_transport_queued_bytes(t);
-    if (n > t->queue_bytes_max || queued > t->queue_bytes_max - n) {
-        gpul_fail(&why, GPUL_ELIMIT,
-                  "the peer reads too slowly: %zu bytes wait for it", queued);
-        fail(t, &why);
-        return gpul_fail(err, why.status, "%s", why.text);
-    }
-    struct pending_write *w = malloc(sizeof(*w) + n);
-    if (w == NULL) {
-        return lose_writes(t, UV_ENOMEM, err);
-    }
-    memcpy(w->bytes, bytes, n);
-    w->request.data = w;
-    uv_buf_t buf = uv_buf_init((char *)w->bytes, (unsigned)n);
-    int rc = uv_write(&w->request, &t->stream, &buf, 1, on_written);
-    if (rc != 0) {
-        free(w);
-        return lose_writes(t, rc, err);
-    }
-    return 0;
-}
-
-int gpul_transport_send_bytes(struct gpul_transport *t, const uint8_t *bytes,
-                              size_t n, struct gpul_error *err)
-{
-    if (t->is_closing || t->is_flushing || t->has_lost_writes) {
-        return gpul_fail(err, GPUL_ECLOSED, "the connection is closed");
-    }
-    size_t taken = 0;
-    if (gpul_transport_queued_bytes(t) == 0) {
-        uv_buf_t buf = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)n);
-        int rc = uv_try_write(&t->stream, &buf, 1);
-        if (rc < 0 && rc != UV_EAGAIN) {
-            return lose_writes(t, rc, err);
-        }
-        taken = rc > 0 ? (size_t)rc : 0;
-    }
-    return taken == n ? 0 : queue(t, bytes + taken, n - taken, err);
-}
-
-int gpul_transport_send(struct gpul_transport *t, const Gpul__Frame *frame,
-                        struct gpul_error *err)
-{
-    struct gpul_buf out;
-    gpul_buf_init(&out, GPUL_FRAME_PREFIX_BYTES + GPUL_JOB_BYTES_MAX);
-    int rc = gpul_message_encode(&out, frame, err);
-    if (rc == 0) {
-        rc = gpul_transport_send_bytes(t, out.data, out.used, err);
-    }
-    gpul_buf_release(&out);
-    return rc;
-}
-
-size_t gpul_transport_queued_bytes(const struct gpul_transport *t)
-{
-    return uv_stream_get_write_queue_size(&t->stream);
-}
-
-/* ---- addresses ---------------------------------------------------------- */
+/* ---- who and where ----------------------------------------------------------
+ */
 
 /* uv_tcp_getsockname or uv_tcp_getpeername. */
 typedef int (*name_fn)(const uv_tcp_t *tcp, struct sockaddr *name, int *n);
@@ -447,18 +432,23 @@ void gpul_transport_peer_address(const struct gpul_transport *t, char *text,
     read_address(t, uv_tcp_getpeername, text, port);
 }
 
+const char *gpul_transport_node_name(const struct gpul_transport *t)
+{
+    bool is_known = t->channel != NULL && gpul_channel_is_open(t->channel);
+    return is_known ? gpul_channel_node_name(t->channel) : "";
+}
+
+enum gpul_stranger gpul_transport_stranger(const struct gpul_transport *t)
+{
+    return t->channel != NULL ? gpul_channel_stranger(t->channel)
+                              : GPUL_STRANGER_NONE;
+}
+
 /* ---- closing ------------------------------------------------------------ */
 
 static void on_flush_deadline(uv_timer_t *timer)
 {
     close_handles(timer->data);
-}
-
-static void on_shutdown(uv_shutdown_t *request, int status)
-{
-    if (status != 0) {
-        close_handles(request->data);
-    }
 }
 
 /* unix(7) hands out what is queued before it says that the end is reached. */
@@ -480,9 +470,11 @@ void gpul_transport_close(struct gpul_transport *t, uint64_t flush_ms)
     if (t->is_closing || !is_first) {
         return;
     }
-    t->shutdown.data = t;
-    if (uv_shutdown(&t->shutdown, &t->stream, on_shutdown) != 0) {
-        close_handles(t);
+    /* What waits for the handshake is sent when that has ended. */
+    if (t->channel == NULL || gpul_channel_waiting_bytes(t->channel) == 0) {
+        shut(t);
+    }
+    if (t->is_closing) {
         return;
     }
     uv_timer_init(t->handle.loop, &t->flush_timer);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One connection that carries frames, on libuv: TCP between machines, a
- * socket pair between a program and its child. The only part of proto/ that
- * does I/O.
+ * socket pair between a program and its child.
+ *
+ * With a keyring (proto/keyring.h, which outlives it) a connection shows its
+ * key first and its bytes are sealed; without one they go as they are.
  *
  * The program must ignore SIGPIPE.
  *
@@ -18,12 +20,14 @@
 #include <uv.h>
 
 #include "common/error.h"
+#include "proto/keyring.h"
 #include "proto/message.h"
 
 struct gpul_transport;
 
 struct gpul_transport_handlers {
-    /* TCP connect finished; not called for accepted or opened ones. */
+    /* TCP connect finished, of a dialled connection; with a keyring, dialled
+     * or accepted, the peer has proved that it has its key. NULL: not told. */
     void (*on_connected)(void *arg);
     /* `frame` is borrowed for the call. */
     void (*on_message)(void *arg, const Gpul__Frame *frame);
@@ -33,8 +37,10 @@ struct gpul_transport_handlers {
     void (*on_closed)(void *arg, const struct gpul_error *why);
 };
 
-/* Accept the waiting connection of a listening uv_tcp_t. */
+/* Accept the waiting connection of a listening uv_tcp_t. `keyring` may be
+ * NULL, here and below: the bytes are not sealed then. */
 int gpul_transport_accept(struct gpul_transport **out, uv_stream_t *listener,
+                          const struct gpul_keyring *keyring,
                           enum gpul_peer from,
                           const struct gpul_transport_handlers *handlers,
                           void *arg, struct gpul_error *err);
@@ -42,6 +48,7 @@ int gpul_transport_accept(struct gpul_transport **out, uv_stream_t *listener,
 /* Dial a literal address. A failure to connect ends in on_closed. */
 int gpul_transport_connect(struct gpul_transport **out, uv_loop_t *loop,
                            const char *address, uint16_t port,
+                           const struct gpul_keyring *keyring,
                            enum gpul_peer from,
                            const struct gpul_transport_handlers *handlers,
                            void *arg, struct gpul_error *err);
@@ -62,7 +69,8 @@ void gpul_transport_allow(struct gpul_transport *t, uint64_t message_mask);
  * for an owner that bounds what it sends by other means (credit). */
 void gpul_transport_set_queue_max(struct gpul_transport *t, size_t bytes_max);
 
-/* Queue one frame; before a dialled connection stands, it waits for it. Over
+/* Queue one frame; before a dialled connection stands and the peer has proved
+ * itself, it waits for that. Over
  * the bound of the queue the peer counts as too slow: the transport closes
  * with that reason and GPUL_ELIMIT is returned. GPUL_ECLOSED: it is closed, or
  * the peer has gone; what the peer sent before is still delivered, then
@@ -76,7 +84,7 @@ int gpul_transport_send(struct gpul_transport *t, const Gpul__Frame *frame,
 int gpul_transport_send_bytes(struct gpul_transport *t, const uint8_t *bytes,
                               size_t n, struct gpul_error *err);
 
-/* Bytes queued and not yet taken by the kernel. */
+/* Bytes queued and not yet taken by the kernel, sealed if they are. */
 size_t gpul_transport_queued_bytes(const struct gpul_transport *t);
 
 /* Literal address of this end or the peer, "" for a socket pair and once the
@@ -86,6 +94,13 @@ void gpul_transport_local_address(const struct gpul_transport *t, char *text,
                                   uint16_t *port);
 void gpul_transport_peer_address(const struct gpul_transport *t, char *text,
                                  uint16_t *port);
+
+/* The name that the peer of an accepted connection has a key for, "" before
+ * it has proved that and without a keyring. */
+const char *gpul_transport_node_name(const struct gpul_transport *t);
+
+/* What the peer is that has not proved anything; in on_closed too. */
+enum gpul_stranger gpul_transport_stranger(const struct gpul_transport *t);
 
 /* The process at the other end of this socket pair has ended: take what it
  * sent, then the end, even where a child of it holds the socket open. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transports that dial each other over TCP: one, and two thousand.
+ * Transports that dial each other over TCP: one, and two thousand; first as
+ * they are, then with a key.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,6 +27,9 @@
 
 enum { CONNECTIONS_MAX = 2000 };
 
+/* Of the coordinator and of a node; NULL while bytes go as they are. */
+static struct gpul_keyring *ours, *theirs;
+
 struct server {
     uv_tcp_t listener;
     uint16_t port;
@@ -40,8 +44,9 @@ static void on_connection(uv_stream_t *listener, int status)
     assert_int_equal(status, 0);
     assert_true(s->accepted < CONNECTIONS_MAX);
     struct end *e = &s->ends[s->accepted];
-    assert_int_equal(gpul_transport_accept(&e->t, listener, GPUL_PEER_NODE,
-                                           s->handlers, e, NULL),
+    assert_int_equal(gpul_transport_accept(&e->t, listener, ours,
+                                           GPUL_PEER_NODE, s->handlers, e,
+                                           NULL),
                      0);
     s->accepted++;
 }
@@ -78,7 +83,7 @@ static void stop_listening(struct server *s)
 static void dial(struct end *e, const char *address, uint16_t port)
 {
     assert_int_equal(gpul_transport_connect(&e->t, &ends_loop, address, port,
-                                            GPUL_PEER_COORDINATOR,
+                                            theirs, GPUL_PEER_COORDINATOR,
                                             &ends_handlers, e, NULL),
                      0);
 }
@@ -98,6 +103,9 @@ static void test_connect(void **state)
     ends_run_until(&s->ends[0].messages, 1);
     assert_int_equal(e.connected, 1);
     assert_int_equal(gpul_transport_queued_bytes(e.t), 0);
+    assert_string_equal(gpul_transport_node_name(s->ends[0].t),
+                        ours != NULL ? "alpha" : "");
+    assert_int_equal(gpul_transport_stranger(s->ends[0].t), GPUL_STRANGER_NONE);
 
     char here[GPUL_ADDRESS_BYTES_MAX + 1], there[GPUL_ADDRESS_BYTES_MAX + 1];
     uint16_t here_port, there_port;
@@ -169,7 +177,7 @@ static void test_connect_fails(void **state)
 
     struct gpul_error err = {0};
     assert_int_equal(gpul_transport_connect(&e.t, &ends_loop, "localhost", port,
-                                            GPUL_PEER_COORDINATOR,
+                                            theirs, GPUL_PEER_COORDINATOR,
                                             &ends_handlers, &e, &err),
                      GPUL_EINVAL);
     assert_string_equal(err.text, "localhost is not an address");
@@ -227,7 +235,7 @@ static void test_flush(void **state)
     struct server *s = listen_on("127.0.0.1");
     struct end e = {0};
     assert_int_equal(gpul_transport_connect(&e.t, &ends_loop, "127.0.0.1",
-                                            s->port, GPUL_PEER_NODE,
+                                            s->port, theirs, GPUL_PEER_NODE,
                                             &ends_handlers, &e, NULL),
                      0);
     ends_run_until(&e.connected, 1);
@@ -333,9 +341,10 @@ static void test_many_connections(void **state)
     struct end *nodes = calloc(CONNECTIONS_MAX, sizeof(*nodes));
     assert_non_null(nodes);
     for (unsigned i = 0; i < CONNECTIONS_MAX; i++) {
-        assert_int_equal(gpul_transport_connect(
-                             &nodes[i].t, &ends_loop, "127.0.0.1", s->port,
-                             GPUL_PEER_COORDINATOR, &node, &nodes[i], NULL),
+        assert_int_equal(gpul_transport_connect(&nodes[i].t, &ends_loop,
+                                                "127.0.0.1", s->port, theirs,
+                                                GPUL_PEER_COORDINATOR, &node,
+                                                &nodes[i], NULL),
                          0);
     }
     ends_run_until(&gone, 2 * CONNECTIONS_MAX);
@@ -344,8 +353,27 @@ static void test_many_connections(void **state)
         assert_int_equal(nodes[i].status, 1);
         assert_int_equal(s->ends[i].status, GPUL_ECLOSED);
     }
+    greeted = gone = 0;
     free(nodes);
     stop_listening(s);
+}
+
+static int make_keys(void **state)
+{
+    (void)state;
+    struct gpul_secret secret = {{1, 2, 3}};
+    struct gpul_key key;
+    int rc = gpul_key_of_node(&key, &secret, "job", "alpha", NULL);
+    rc |= gpul_keyring_of_job(&ours, &secret, "job", NULL);
+    return rc | gpul_keyring_of_node(&theirs, &key, "job", "alpha", NULL);
+}
+
+static int drop_keys(void **state)
+{
+    (void)state;
+    gpul_keyring_destroy(ours);
+    gpul_keyring_destroy(theirs);
+    return 0;
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, ends_set_up, ends_tear_down)
@@ -361,5 +389,7 @@ int main(void)
         T(test_flush_bound),
         T(test_many_connections),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int plain = cmocka_run_group_tests_name("plain", tests, NULL, NULL);
+    return plain +
+           cmocka_run_group_tests_name("sealed", tests, make_keys, drop_keys);
 }
