@@ -28,7 +28,8 @@ static uint64_t member_mask(const struct rendezvous *r)
         return mask | GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ENV_REPORT);
     }
     mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_OUTPUT) |
-            GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_INPUT_CREDIT);
+            GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_INPUT_CREDIT) |
+            GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_STALL);
     if (r->job.self_test != GPUL__SELF_TEST__LEVEL__OFF) {
         mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_LISTENING) |
                 GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_RESULT);

@@ -173,6 +173,17 @@ int gpul_check_leave(const ProtobufCMessage *message, struct gpul_error *err)
     return 0;
 }
 
+int gpul_check_hang(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Hang *m = (const Gpul__Hang *)message;
+    if ((m->watch == GPUL__HANG__WATCH__GIVEN) != (m->limit_ms > 0)) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         m->limit_ms > 0 ? "has a limit that is not given"
+                                         : "has no limit, and it is given");
+    }
+    return 0;
+}
+
 int gpul_check_input_target(const ProtobufCMessage *message,
                             struct gpul_error *err)
 {

@@ -27,6 +27,7 @@ int gpul_check_probe_start(const ProtobufCMessage *message,
 int gpul_check_probe_begin(const ProtobufCMessage *message,
                            struct gpul_error *err);
 int gpul_check_leave(const ProtobufCMessage *message, struct gpul_error *err);
+int gpul_check_hang(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_input_target(const ProtobufCMessage *message,
                             struct gpul_error *err);
 int gpul_check_input(const ProtobufCMessage *message, struct gpul_error *err);

@@ -30,6 +30,8 @@
 /* GPUL_EXITS_MAX exits, each with a full text and path, and as much evidence
  * as a node may send, stay below this. */
 #define GPUL_EXITS_BYTES_MAX (384u << 10)
+/* GPUL_STALL_ROWS_MAX rows, each with a full text, stay below this. */
+#define GPUL_STALL_BYTES_MAX (64u << 10)
 /* The last word to the front end must never fail for its size. */
 #define GPUL_JOB_END_BYTES_MAX (512u << 10)
 /* A Job carries the command line and -x values; Linux itself allows 2 MiB
@@ -120,6 +122,8 @@
 #define GPUL_NCCL_WARNING_BYTES_MAX 256u
 #define GPUL_ERROR_FILE_BYTES_MAX (16u << 10)
 #define GPUL_STOPPED_RANKS_BYTES_MAX 4096u
+#define GPUL_STALL_ROWS_MAX 64u
+#define GPUL_WAIT_CHANNEL_BYTES_MAX 64u /* a function of the kernel */
 #define GPUL_MEMBERS_PAGE_MAX 128u
 #define GPUL_AVOID_PORTS_MAX 64u
 #define GPUL_ENV_ENTRIES_MAX 8192u

@@ -78,6 +78,7 @@ static const struct gpul_message_rule rules[] = {
                                  COORDINATOR | OPERATOR},
     [GPUL__FRAME__BODY_INPUT_CREDIT] = {"input_credit", GPUL_SMALL_BYTES_MAX,
                                         NODE | DESK},
+    [GPUL__FRAME__BODY_STALL] = {"stall", GPUL_STALL_BYTES_MAX, NODE},
 };
 
 /* The structures of a message with a few strings. */

@@ -92,6 +92,13 @@ static const struct gpul_field_rule input_target_fields[] = {
 };
 BODY(input_target, gpul_check_input_target);
 
+static const struct gpul_field_rule hang_fields[] = {
+    CHOICE("watch", 0),
+    ANY32("limit_ms"),
+    FLAG("stops_job"),
+};
+BODY(hang, gpul_check_hang);
+
 static const struct gpul_field_rule role_fields[] = {
     STRING("name", NAME, 1, GPUL_TOKEN_BYTES_MAX),
     NUMBER("count", 1, GPUL_RANKS_MAX),
@@ -123,6 +130,7 @@ static const struct gpul_field_rule job_fields[] = {
     NUMBER("warning_signal", 0, GPUL_SIGNAL_MAX),
     ANY32("warning_ms"),
     CHOICE("bind", 0),
+    OPTIONAL_MESSAGE("hang", hang_rule),
 };
 BODY(job, gpul_check_job);
 
@@ -251,6 +259,27 @@ static const struct gpul_field_rule input_credit_fields[] = {
 };
 BODY(input_credit, gpul_check_input_credit);
 
+static const struct gpul_field_rule stall_row_fields[] = {
+    RANK("rank"),
+    CHOICE("kind", 1),
+    ANY64("steps"),
+    ANY64("silence_ms"),
+    ANY64("limit_ms"),
+    FLAG("is_learned"),
+    STRING("state", NAME, 0, GPUL_TOKEN_BYTES_MAX),
+    ANY32("threads"),
+    ANY64("cpu_ms"),
+    ANY32("look_ms"),
+    STRING("wait_channel", LINE, 0, GPUL_WAIT_CHANNEL_BYTES_MAX),
+    STRING("text", LINE, 0, GPUL_FINDING_BYTES_MAX),
+};
+BODY(stall_row, NULL);
+
+static const struct gpul_field_rule stall_fields[] = {
+    MESSAGES("rows", 1, GPUL_STALL_ROWS_MAX, stall_row_rule),
+};
+BODY(stall, NULL);
+
 /* ---- mode ENV ----------------------------------------------------------- */
 
 static const struct gpul_field_rule env_entry_fields[] = {
@@ -294,6 +323,7 @@ static const struct gpul_field_rule event_fields[] = {
     MESSAGES("members", 0, GPUL_MEMBERS_PAGE_MAX, member_rule),
     FLAG("is_simulated"),
     STRING("backend", NAME, 0, GPUL_TOKEN_BYTES_MAX),
+    STRING("ranks", NAME, 0, GPUL_TEXT_BYTES_MAX),
 };
 BODY(event, NULL);
 
@@ -372,6 +402,7 @@ const struct gpul_body_rule *gpul_body_rule(uint32_t type)
         [GPUL__FRAME__BODY_SIGNAL] = &signal_rule,
         [GPUL__FRAME__BODY_INPUT] = &input_rule,
         [GPUL__FRAME__BODY_INPUT_CREDIT] = &input_credit_rule,
+        [GPUL__FRAME__BODY_STALL] = &stall_rule,
     };
     return type < COUNT(rules) ? rules[type] : NULL;
 }

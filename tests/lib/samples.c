@@ -125,6 +125,12 @@ static char spare[] = "spare";
 static char *node_names[] = {node_range, spare};
 static char log_dir[] = "/var/log/gpulaunch/j1";
 static Gpul__InputTarget input_target = {BASE(input_target), .rank = 3};
+static Gpul__Hang hang = {
+    BASE(hang),
+    .watch = GPUL__HANG__WATCH__GIVEN,
+    .limit_ms = 600000,
+    .stops_job = 1,
+};
 static Gpul__Job job = {
     BASE(job),
     .job_id = job_id,
@@ -153,6 +159,7 @@ static Gpul__Job job = {
     .warning_signal = 10,
     .warning_ms = 60000,
     .bind = GPUL__BIND__BIND_GPU,
+    .hang = &hang,
 };
 
 static uint32_t avoid_ports[] = {20000, 20001};
@@ -401,6 +408,32 @@ static Gpul__InputCredit input_credit = {
     .bytes = 65536,
     .is_closed = 1,
 };
+static char letter[] = "S";
+static char wait_channel[] = "futex_wait_queue";
+static char gpu_words[] = "GPU 0 at 100 %, 118 of 400 W";
+static Gpul__StallRow stall_rows[] = {
+    {
+        BASE(stall_row),
+        .rank = 2,
+        .kind = GPUL__STALL_ROW__KIND__BEHIND,
+        .steps = 118,
+        .silence_ms = 45000,
+        .limit_ms = 30000,
+        .is_learned = 1,
+        .state = letter,
+        .threads = 17,
+        .cpu_ms = 1,
+        .look_ms = 1000,
+        .wait_channel = wait_channel,
+        .text = gpu_words,
+    },
+};
+static Gpul__StallRow *stall_list[] = {&stall_rows[0]};
+static Gpul__Stall stall = {
+    BASE(stall),
+    .n_rows = COUNT(stall_list),
+    .rows = stall_list,
+};
 static Gpul__Finish finish = {BASE(finish), .keeps_logs = 1};
 static Gpul__Output output = {
     BASE(output),
@@ -453,6 +486,7 @@ static Gpul__Member member = {
 };
 static Gpul__Member *member_list[] = {&member};
 static char backend[] = "double";
+static char ranks[] = "0,3-5";
 static Gpul__Event event = {
     BASE(event),
     .kind = GPUL__EVENT__KIND__ASSIGNED,
@@ -467,6 +501,7 @@ static Gpul__Event event = {
     .members = member_list,
     .is_simulated = 1,
     .backend = backend,
+    .ranks = ranks,
 };
 static char reason[] = "rank_failed";
 static char stopped_ranks[] = "0-3,8";
@@ -539,6 +574,7 @@ static void *const bodies[] = {
     [GPUL__FRAME__BODY_SIGNAL] = &signal_all,
     [GPUL__FRAME__BODY_INPUT] = &input,
     [GPUL__FRAME__BODY_INPUT_CREDIT] = &input_credit,
+    [GPUL__FRAME__BODY_STALL] = &stall,
 };
 
 Gpul__Frame sample_frame(uint32_t type)

@@ -12,7 +12,7 @@
 #include "proto/message.h"
 
 /* Body types are 1 .. SAMPLE_TYPE_MAX, without gaps. */
-enum { SAMPLE_TYPE_MAX = GPUL__FRAME__BODY_INPUT_CREDIT };
+enum { SAMPLE_TYPE_MAX = GPUL__FRAME__BODY_STALL };
 
 /* Borrowed from static storage; the caller may change the top level of its
  * copy, not what it points to. */

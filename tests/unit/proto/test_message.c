@@ -125,6 +125,7 @@ static void test_senders(void **state)
         {"signal", c | o},
         {"input", c | o},
         {"input_credit", n | d},
+        {"stall", n},
     };
     for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
         const struct gpul_message_rule *rule = gpul_message_rule(type);
@@ -190,8 +191,8 @@ static void test_first_key(void **state)
         {{0xd2, 0x01}, 2, 26},          /* notice */
         {{0xfa, 0x01}, 2, 31},          /* probe_phase */
         {{0x82, 0x02}, 2, 32},          /* leave */
-        {{0x9a, 0x02}, 2, 35},          /* input_credit, the last */
-        {{0xa2, 0x02}, 2, GPUL_EPROTO}, /* 36 */
+        {{0xa2, 0x02}, 2, 36},          /* stall, the last */
+        {{0xaa, 0x02}, 2, GPUL_EPROTO}, /* 37 */
         {{0x02}, 1, GPUL_EPROTO},       /* field 0 */
         {{0x08}, 1, GPUL_EPROTO},       /* hello as a varint */
         {{0x8a, 0x00}, 2, GPUL_EPROTO}, /* hello, not the shortest form */

@@ -506,6 +506,22 @@ static void test_input_credit(void **state)
     assert_fault(&f, "bytes: is 1048577, not within 0 to 1048576");
 }
 
+/* A limit is there if it is given. */
+static void test_hang(void **state)
+{
+    (void)state;
+    SAMPLE(JOB, Job);
+    Gpul__Hang hang = *m.hang;
+    m.hang = &hang;
+    assert_fault(&f, NULL);
+    hang.limit_ms = 0;
+    assert_fault(&f, "hang: has no limit, and it is given");
+    hang.watch = GPUL__HANG__WATCH__LEARNED;
+    assert_fault(&f, NULL);
+    hang.limit_ms = 1;
+    assert_fault(&f, "hang: has a limit that is not given");
+}
+
 /* The pages of a roster add up, and every rank has a port. */
 static void test_roster(void **state)
 {
@@ -586,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_input),
         cmocka_unit_test(test_input_credit),
+        cmocka_unit_test(test_hang),
         cmocka_unit_test(test_roster),
         cmocka_unit_test(test_probe_start),
         cmocka_unit_test(test_probe_begin),
