@@ -15,6 +15,7 @@
  *   running.c     launch, exits, success
  *   relay.c       output, credit, notices, environment reports, signals
  *   relay_input.c standard input and its credit
+ *   hang.c        training that hangs
  *   ending.c      stop, restart, drain, done
  *
  * Happy path: operator_message(Job) -> hello_judge for each node ->
@@ -40,6 +41,7 @@
 #include "coordinator/probes.h"
 #include "coordinator/rendezvous.h"
 #include "coordinator/roster.h"
+#include "coordinator/stalls.h"
 #include "coordinator/stopped.h"
 #include "coordinator/verdict.h"
 
@@ -157,6 +159,7 @@ struct rendezvous {
     bool is_unheard;   /* the front end is gone, or has its JobEnd */
     uint64_t uncredited_bytes; /* relayed Output the front end still holds */
     struct input input;
+    struct stalls stalls;
     uint32_t refusals_told;
     struct notices notices;
 };
@@ -337,6 +340,8 @@ void running_exits(struct rendezvous *r, struct node *node,
 /* Tell a node that has come back who is where, and that its ranks run. */
 void running_repeat(struct rendezvous *r, const struct node *node);
 
+bool running_has_ended(const struct rendezvous *r, uint32_t rank);
+
 /* The last report of this rank has come. */
 void running_reported(struct rendezvous *r, struct node *node, uint32_t rank);
 
@@ -377,6 +382,15 @@ void relay_input_left(struct rendezvous *r, const struct node *node);
 
 /* Has this node been sent input that it has not said to be through with? */
 bool relay_input_is_open(const struct rendezvous *r, const struct node *node);
+
+/* ---- hang.c ---- */
+
+void hang_stall(struct rendezvous *r, const struct node *node,
+                const Gpul__Stall *stall);
+
+/* The report that is due. */
+void hang_tick(struct rendezvous *r);
+uint64_t hang_due_ms(const struct rendezvous *r);
 
 /* ---- ending.c ---- */
 

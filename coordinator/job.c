@@ -91,6 +91,8 @@ static void read_fields(struct job *job, const Gpul__Job *m)
     job->grace_ms = m->grace_ms;
     job->warning_signal = m->warning_signal;
     job->warning_ms = m->warning_ms;
+    job->hang = m->hang != NULL ? m->hang->watch : GPUL__HANG__WATCH__LEARNED;
+    job->hang_stops_job = m->hang != NULL && m->hang->stops_job;
     job->has_input_rank = m->input_target != NULL && !m->input_target->is_all;
     job->input_rank = job->has_input_rank ? m->input_target->rank : 0;
     job->report_rank = m->report_rank;

@@ -24,6 +24,8 @@ struct job {
     uint32_t grace_ms;
     uint32_t warning_signal; /* 0: none */
     uint32_t warning_ms;     /* below timeout_ms */
+    Gpul__Hang__Watch hang;  /* of training */
+    bool hang_stops_job;
     bool has_input_rank;
     uint32_t input_rank; /* whose standard input is the front end's */
     Gpul__SelfTest__Level self_test; /* OFF in mode ENV */

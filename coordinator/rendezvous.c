@@ -46,6 +46,7 @@ void rendezvous_destroy(struct rendezvous *r)
     gpul_buf_release(&r->roster_frames);
     gputest_release(r);
     input_release(&r->input);
+    stalls_release(&r->stalls);
     outcome_release(&r->outcome);
     roster_release(&r->roster);
     job_release(&r->job);
@@ -105,6 +106,9 @@ static void generation_message(struct rendezvous *r, struct node *node,
         return;
     case GPUL__FRAME__BODY_INPUT_CREDIT:
         relay_input_credit(r, node, frame->input_credit);
+        return;
+    case GPUL__FRAME__BODY_STALL:
+        hang_stall(r, node, frame->stall);
         return;
     case GPUL__FRAME__BODY_ENV_REPORT:
         relay_env_report(r, node, frame->env_report);
@@ -209,6 +213,7 @@ static void tick(struct rendezvous *r, bool is_late)
     if (r->phase_deadline_ms <= r->now_ms) {
         ending_deadline(r);
     }
+    hang_tick(r);
     if (r->warning_at_ms <= r->now_ms) {
         relay_warning(r);
     }
@@ -274,6 +279,7 @@ uint64_t rendezvous_next_deadline_ms(const struct rendezvous *r)
     due_ms = earlier(due_ms, r->job_deadline_ms);
     due_ms = earlier(due_ms, r->warning_at_ms);
     due_ms = earlier(due_ms, suspicion_due_ms(r));
+    due_ms = earlier(due_ms, hang_due_ms(r));
     uint64_t first_ms;
     uint32_t id;
     if (gpul_minheap_peek(&r->silences, &first_ms, &id)) {

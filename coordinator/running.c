@@ -11,7 +11,7 @@
 
 enum { WORD_BITS = 64 };
 
-static bool rank_has_ended(const struct rendezvous *r, uint32_t rank)
+bool running_has_ended(const struct rendezvous *r, uint32_t rank)
 {
     return (r->rank_ended[rank / WORD_BITS] >> (rank % WORD_BITS)) & 1u;
 }
@@ -22,6 +22,7 @@ static void mark_ended(struct rendezvous *r, struct node *node, uint32_t rank)
     assert(node->ranks_left > 0 && r->ranks_left > 0);
     node->ranks_left--;
     r->ranks_left--;
+    stalls_ended(&r->stalls, rank);
 }
 
 /* How many reports, or exits, this node owes. */
@@ -91,6 +92,7 @@ void running_begin(struct rendezvous *r, const char *why)
     if (reset_ranks(r) != 0) {
         return;
     }
+    stalls_release(&r->stalls);
     r->launches++;
     r->is_launched = true;
     fill_launch(&frame, &launch, r);
@@ -136,7 +138,7 @@ static bool may_retry(const struct rendezvous *r, const struct node *node,
            r->roster.joined == r->roster.count &&
            input_may_begin_again(&r->input) && fate->is_bind_error &&
            exit_is_failure(fate) && node_has_rank(node, fate->rank) &&
-           !rank_has_ended(r, fate->rank);
+           !running_has_ended(r, fate->rank);
 }
 
 static const Gpul__Exit *find_bind_error(const struct rendezvous *r,
@@ -233,7 +235,7 @@ static size_t take_news(struct rendezvous *r, struct node *node,
     for (size_t i = 0; i < exits->n_exits && count < GPUL_EXITS_MAX; i++) {
         const Gpul__Exit *fate = exits->exits[i];
         if (node_has_rank(node, fate->rank) && node->ranks_left > 0 &&
-            !rank_has_ended(r, fate->rank)) {
+            !running_has_ended(r, fate->rank)) {
             mark_ended(r, node, fate->rank);
             news[count++] = fate;
         }
@@ -266,7 +268,7 @@ void running_exits(struct rendezvous *r, struct node *node,
 
 void running_reported(struct rendezvous *r, struct node *node, uint32_t rank)
 {
-    if (rank_has_ended(r, rank) || node->ranks_left == 0) {
+    if (running_has_ended(r, rank) || node->ranks_left == 0) {
         return;
     }
     mark_ended(r, node, rank);
