@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "common/units.h"
+#include "gpulaunch.pb-c.h"
 #include "launcher/cli.h"
 #include "launcher/cli_value.h"
 #include "proto/limits.h"
@@ -224,6 +225,18 @@ static int check_stdin(const struct plan *plan, struct gpul_error *err)
     return 0;
 }
 
+static int check_hang(const struct plan *plan, struct gpul_error *err)
+{
+    if (plan->hang_stops_job && plan->hang_watch == GPUL__HANG__WATCH__OFF) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s stop: nothing is found to hang with %s off; give "
+                         "a time",
+                         setting(plan, OPTION_ON_HANG)->spelling,
+                         setting(plan, OPTION_HANG_TIMEOUT)->spelling);
+    }
+    return 0;
+}
+
 static int check_source(const struct plan *plan, struct gpul_error *err)
 {
     if (!plan->is_local) {
@@ -313,6 +326,9 @@ int cli_rules_apply(struct plan *plan, struct gpul_error *err)
     }
     if (rc == 0) {
         rc = check_stdin(plan, err);
+    }
+    if (rc == 0) {
+        rc = check_hang(plan, err);
     }
     if (rc == 0) {
         rc = cli_selftest_check(plan, err);

@@ -6,12 +6,14 @@
 
 #include "common/signals.h"
 #include "common/units.h"
+#include "gpulaunch.pb-c.h"
 #include "launcher/cli.h"
 #include "proto/limits.h"
 
 enum {
     WARNING_MS = 60000, /* Slurm's default of --signal */
     SIGNAL_NAME_BYTES = 48,
+    HANG_LIMIT_MS_MIN = 1000,
 };
 
 /* Closed lists: the place of a word is the value it stands for. */
@@ -33,6 +35,7 @@ static const struct words lists[OPTION_COUNT] = {
     [OPTION_BIND] = {"none, numa, gpu or core",
                      {"none", "numa", "gpu", "core"}},
     [OPTION_EMULATE] = {"slurm", {"slurm"}},
+    [OPTION_ON_HANG] = {"report or stop", {"report", "stop"}},
 };
 
 static int parse_word(uint32_t *out, const struct words *list,
@@ -88,6 +91,9 @@ static int set_word(struct plan *plan, enum option option, const char *value,
         break;
     case OPTION_BIND:
         plan->bind = word;
+        break;
+    case OPTION_ON_HANG:
+        plan->hang_stops_job = word == 1;
         break;
     default: /* --emulate has one word */
         plan->emulates_slurm = true;
@@ -147,6 +153,27 @@ static int set_duration(uint32_t *out, const char *value, const char *spelling,
 {
     int rc = gpul_parse_duration_ms(out, value, err);
     return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
+}
+
+static int set_hang_timeout(struct plan *plan, const char *value,
+                            const char *spelling, struct gpul_error *err)
+{
+    bool is_off = strcmp(value, "off") == 0;
+    plan->hang_limit_ms = 0;
+    if (is_off || strcmp(value, "auto") == 0) {
+        plan->hang_watch =
+            is_off ? GPUL__HANG__WATCH__OFF : GPUL__HANG__WATCH__LEARNED;
+        return 0;
+    }
+    plan->hang_watch = GPUL__HANG__WATCH__GIVEN;
+    int rc = set_duration(&plan->hang_limit_ms, value, spelling, err);
+    if (rc == 0 && plan->hang_limit_ms < HANG_LIMIT_MS_MIN) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s %s: too short for a step; give 1s or more, auto "
+                         "or off",
+                         spelling, value);
+    }
+    return rc;
 }
 
 /* A name that a shell could use; anything else is a slip of the pen. */
@@ -382,6 +409,8 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return set_signal(plan, value, spelling, err);
     case OPTION_STDIN:
         return set_stdin(plan, value, spelling, err);
+    case OPTION_HANG_TIMEOUT:
+        return set_hang_timeout(plan, value, spelling, err);
     case OPTION_ENV:
         return add_variable(plan, value, spelling, caller, caller_arg, err);
     case OPTION_RANKS:

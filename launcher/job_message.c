@@ -22,6 +22,7 @@ struct parts {
     Gpul__Job job;
     Gpul__SelfTest self_test;
     Gpul__Sweep sweep;
+    Gpul__Hang hang;
     Gpul__Command command;
     Gpul__Environment environment;
     Gpul__InputTarget input_target;
@@ -172,6 +173,15 @@ static void fill_names(struct parts *p, const struct plan *plan,
     p->job.names_are_ordered = true;
 }
 
+static void fill_hang(struct parts *p, const struct plan *plan)
+{
+    gpul__hang__init(&p->hang);
+    p->hang.watch = (Gpul__Hang__Watch)plan->hang_watch;
+    p->hang.limit_ms = plan->hang_limit_ms;
+    p->hang.stops_job = plan->hang_stops_job;
+    p->job.hang = &p->hang;
+}
+
 static void fill_scalars(struct parts *p, const struct plan *plan,
                          const struct job_message *m)
 {
@@ -243,6 +253,7 @@ int job_message_encode(struct gpul_buf *out, const struct plan *plan,
     fill_self_test(p, plan, m);
     fill_roles(p, plan);
     fill_input(p, plan);
+    fill_hang(p, plan);
     int rc = fill_command(p, plan, m->working_directory);
     if (rc == 0) {
         rc = fill_environment(p, plan);

@@ -154,6 +154,21 @@ static const struct gpul_option table[] = {
          .group = BOUNDS,
          .help = "Send this signal, a name or a number, to every rank so long "
                  "before --timeout ends the job: USR1@60s. Default time 60s."},
+    [OPTION_HANG_TIMEOUT] =
+        {.name = "hang-timeout",
+         .value = "TIME",
+         .environment = "GPULAUNCH_HANG_TIMEOUT",
+         .group = BOUNDS,
+         .help = "Report a rank that makes no step, or where steps are not "
+                 "told writes nothing, for this time; off: never. Default: "
+                 "auto, learned from the steps that ranks tell by "
+                 "GPULAUNCH_BEAT_FD."},
+    [OPTION_ON_HANG] = {.name = "on-hang",
+                        .value = "WHAT",
+                        .environment = "GPULAUNCH_ON_HANG",
+                        .group = BOUNDS,
+                        .help = "When training hangs: report (default), or "
+                                "stop, which ends the job with exit code 75."},
     [OPTION_ENV] = {.name = "env",
                     .letter = 'x',
                     .value = "NAME[=VALUE]",
@@ -370,6 +385,8 @@ const char *option_default(enum option option)
         [OPTION_GRACE] = "30s",
         [OPTION_ORPHAN_TIMEOUT] = "60s",
         [OPTION_SIGNAL] = "none",
+        [OPTION_HANG_TIMEOUT] = "auto",
+        [OPTION_ON_HANG] = "report",
         [OPTION_TF_CONFIG] = "auto",
         [OPTION_TF_EVALUATOR] = "absent",
         [OPTION_STDIN] = "0",

@@ -112,7 +112,10 @@ struct plan {
     uint32_t warning_signal; /* --signal; 0: none */
     uint32_t warning_ms;     /* so long before timeout_ms is over */
     enum plan_input input;
-    uint32_t input_rank;             /* for PLAN_INPUT_RANK */
+    uint32_t input_rank;    /* for PLAN_INPUT_RANK */
+    uint32_t hang_watch;    /* gpul.Hang.Watch */
+    uint32_t hang_limit_ms; /* 0: none is given */
+    bool hang_stops_job;
     struct plan_variable *variables; /* owned */
     size_t variable_count;
     uint32_t tf_config; /* gpul.Environment.TfConfig */

@@ -215,7 +215,7 @@ void progress_event(struct progress *p, const Gpul__Event *event,
                     uint64_t now_ms)
 {
     status_update(&p->status, event);
-    if (p->status.phase == STATUS_RUNNING) {
+    if (status_is_calm(&p->status)) {
         console_live(p->console, NULL, 0);
     }
     if (p->plan->is_quiet ||
@@ -256,6 +256,13 @@ static void remind(struct progress *p, uint64_t now_ms)
     gpul_buf_release(&out);
 }
 
+/* Without a terminal a report of ranks that hang needs no reminder. */
+static bool has_nothing(const struct progress *p)
+{
+    return p->status.phase == STATUS_RUNNING &&
+           (!p->is_live || status_is_calm(&p->status));
+}
+
 void progress_tick(struct progress *p, uint64_t now_ms)
 {
     if (now_ms >= p->stopping_ms) {
@@ -264,7 +271,7 @@ void progress_tick(struct progress *p, uint64_t now_ms)
             progress_note(p, "%s", p->stopping);
         }
     }
-    if (p->status.phase == STATUS_RUNNING || now_ms < p->next_ms) {
+    if (has_nothing(p) || now_ms < p->next_ms) {
         return;
     }
     if (p->is_live) {
@@ -278,7 +285,7 @@ void progress_tick(struct progress *p, uint64_t now_ms)
 
 uint64_t progress_next_ms(const struct progress *p)
 {
-    if (p->plan->is_quiet || p->status.phase == STATUS_RUNNING) {
+    if (p->plan->is_quiet || has_nothing(p)) {
         return p->stopping_ms;
     }
     return p->next_ms < p->stopping_ms ? p->next_ms : p->stopping_ms;

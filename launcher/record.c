@@ -45,6 +45,9 @@ void record_release(struct record *r)
     forget_lines(r->notices, &r->notice_count);
     forget_lines(r->facts, &r->fact_count);
     forget_lines(r->settings, &r->setting_count);
+    for (size_t i = 0; i < r->stall_count; i++) {
+        gpul__event__free_unpacked(r->stalls[i].report, NULL);
+    }
     gpul__job_end__free_unpacked(r->end, NULL);
     *r = (struct record){0};
 }
@@ -98,6 +101,38 @@ static void note_backend(struct record *r, const Gpul__Event *event)
     r->is_simulated = event->is_simulated;
 }
 
+static void note_report(struct record *r, const Gpul__Event *event,
+                        uint64_t now_ms)
+{
+    struct record_stall *last =
+        r->stall_count > 0 ? &r->stalls[r->stall_count - 1] : NULL;
+    bool is_new = last == NULL || last->resumed_ms > 0;
+    if (is_new && r->stall_count == RECORD_STALLS_MAX) {
+        return;
+    }
+    Gpul__Event *copy = copy_message(&event->base);
+    if (copy == NULL) {
+        return;
+    }
+    if (is_new) {
+        last = &r->stalls[r->stall_count++];
+        last->first_ms = now_ms;
+    }
+    gpul__event__free_unpacked(last->report, NULL);
+    last->report = copy;
+}
+
+static void note_stall(struct record *r, const Gpul__Event *event,
+                       uint64_t now_ms)
+{
+    if (event->have > 0) {
+        note_report(r, event, now_ms);
+    } else if (r->stall_count > 0 &&
+               r->stalls[r->stall_count - 1].resumed_ms == 0) {
+        r->stalls[r->stall_count - 1].resumed_ms = now_ms;
+    }
+}
+
 void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
 {
     switch (event->kind) {
@@ -127,6 +162,9 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
         break;
     case GPUL__EVENT__KIND__LAUNCHED:
         r->launched_ms = now_ms;
+        break;
+    case GPUL__EVENT__KIND__STALL:
+        note_stall(r, event, now_ms);
         break;
     case GPUL__EVENT__KIND__RETRYING:
         note_retry(r);

@@ -13,7 +13,18 @@
 #include "gpulaunch.pb-c.h"
 #include "proto/limits.h"
 
-enum { RECORD_NOTICES_MAX = 100, RECORD_FACTS_MAX = 100 };
+enum {
+    RECORD_NOTICES_MAX = 100,
+    RECORD_FACTS_MAX = 100,
+    RECORD_STALLS_MAX = 100,
+};
+
+/* A time in which training hung. */
+struct record_stall {
+    Gpul__Event *report; /* the last one of it */
+    uint64_t first_ms;   /* of the first one */
+    uint64_t resumed_ms; /* 0: it has not gone on */
+};
 
 struct record {
     uint64_t started_unix_s;
@@ -33,6 +44,8 @@ struct record {
     char backend[GPUL_TOKEN_BYTES_MAX + 1]; /* of the self-test, "": none yet */
     bool is_simulated;                      /* a library is a double */
     bool may_be_simulated;                  /* nobody has told */
+    struct record_stall stalls[RECORD_STALLS_MAX];
+    size_t stall_count;
     char *notices[RECORD_NOTICES_MAX];
     size_t notice_count;
     Gpul__JobEnd *end;

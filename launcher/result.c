@@ -189,6 +189,26 @@ static void put_end(json_t *o, const struct record *r)
     json_object_set_new(o, "restarts", json_integer(end->restarts));
 }
 
+static json_t *stalls_json(const struct record *r)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->stall_count; i++) {
+        const struct record_stall *stall = &r->stalls[i];
+        const Gpul__Event *e = stall->report;
+        json_t *o = json_object();
+        json_object_set_new(o, "at_seconds",
+                            span(r->started_ms, stall->first_ms));
+        json_object_set_new(o, "resumed_at_seconds",
+                            span(r->started_ms, stall->resumed_ms));
+        json_object_set_new(o, "rank_count", json_integer(e->have));
+        json_put_text(o, "suspects", e->ranks);
+        json_put_text(o, "node", e->node_name);
+        json_put_text(o, "text", e->text);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 int result_print(struct gpul_buf *out, const struct result *result)
 {
     const struct record *r = result->record;
@@ -211,6 +231,7 @@ int result_print(struct gpul_buf *out, const struct result *result)
     json_put_words(o, "command", result->plan->command,
                    result->plan->command_count);
     json_put_text(o, "log_dir", result->log_dir);
+    json_object_set_new(o, "stalls", stalls_json(r));
     json_object_set_new(o, "notices", lines_json(r->notices, r->notice_count));
     int rc = json_print(out, o);
     json_decref(o);

@@ -90,7 +90,11 @@ void status_update(struct status *s, const Gpul__Event *event)
         s->is_on_gpus = event->backend[0] != '\0' && !is_on_host(event);
         s->phase = STATUS_TESTING;
         break;
+    case GPUL__EVENT__KIND__STALL:
+        s->hung = event->have;
+        break;
     case GPUL__EVENT__KIND__LAUNCHED:
+        s->hung = 0;
         s->phase = STATUS_RUNNING;
         break;
     case GPUL__EVENT__KIND__STOPPING:
@@ -99,6 +103,11 @@ void status_update(struct status *s, const Gpul__Event *event)
     default:
         break;
     }
+}
+
+bool status_is_calm(const struct status *s)
+{
+    return s->phase == STATUS_RUNNING && s->hung == 0;
 }
 
 bool status_has_joined(const struct status *s, uint32_t index)
@@ -148,6 +157,10 @@ int status_words(struct gpul_buf *out, const struct status *s)
         gpul_buf_append_text(out, "stopping the ranks");
         break;
     case STATUS_RUNNING:
+        if (s->hung > 0) {
+            gpul_buf_appendf(out, "training hangs: %" PRIu32 " rank%s", s->hung,
+                             gpul_plural(s->hung));
+        }
         break;
     }
     return out->is_failed ? GPUL_ELIMIT : 0;
@@ -156,7 +169,7 @@ int status_words(struct gpul_buf *out, const struct status *s)
 int status_live(struct gpul_buf *out, const struct status *s,
                 uint64_t elapsed_ms, size_t width)
 {
-    if (s->phase == STATUS_RUNNING) {
+    if (status_is_calm(s)) {
         return 0;
     }
     char time[DURATION_BYTES];
@@ -188,6 +201,7 @@ bool status_is_detail(const Gpul__Event *event)
     case GPUL__EVENT__KIND__STOPPING:
     case GPUL__EVENT__KIND__RETRYING:
     case GPUL__EVENT__KIND__NOTICE:
+    case GPUL__EVENT__KIND__STALL:
         return false;
     default:
         return true;
@@ -295,6 +309,8 @@ int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
         return gpul_buf_appendf(out, "stopping: %s", text);
     case GPUL__EVENT__KIND__RETRYING:
         return gpul_buf_appendf(out, "starting once more: %s", text);
+    case GPUL__EVENT__KIND__STALL:
+        return gpul_buf_append_text(out, text);
     case GPUL__EVENT__KIND__NOTICE:
         return gpul_buf_appendf(out, "note: %s", text);
     case GPUL__EVENT__KIND__RANK_EXITED:

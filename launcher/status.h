@@ -17,7 +17,7 @@ enum status_phase {
     STATUS_GATHERING = 1,
     STATUS_ASSIGNING = 2,
     STATUS_TESTING = 3,
-    STATUS_RUNNING = 4, /* nothing is shown: the ranks have the terminal */
+    STATUS_RUNNING = 4, /* the ranks have the terminal; see status_is_calm */
     STATUS_STOPPING = 5,
 };
 
@@ -27,6 +27,7 @@ struct status {
     bool *joined;               /* by index in names */
     size_t joined_count;
     bool has_gpus;   /* on some node */
+    uint32_t hung;   /* ranks that make no step, of the last report */
     bool is_on_gpus; /* the self-test: it counts ranks, not nodes */
 };
 
@@ -39,8 +40,11 @@ void status_update(struct status *s, const Gpul__Event *event);
 
 bool status_has_joined(const struct status *s, uint32_t index);
 
-/* Append what is being waited for, without the time; nothing while the ranks
- * run. */
+/* The ranks run, and none is known to hang: nothing is shown. */
+bool status_is_calm(const struct status *s);
+
+/* Append what is being waited for, without the time; nothing while it is calm.
+ */
 int status_words(struct gpul_buf *out, const struct status *s);
 
 /* Append the live line, at most `width` columns and without newline;

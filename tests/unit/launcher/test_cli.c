@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "gpulaunch.pb-c.h"
 #include "tests/unit/launcher/cli_line.h"
 
 /* Without options the documented defaults hold. */
@@ -252,6 +253,33 @@ static void test_other_names(void **state)
     plan_release(&l.plan);
 }
 
+/* How long training may make no step, and what follows. */
+static void test_hang(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        Gpul__Hang__Watch watch;
+        uint32_t limit_ms;
+        bool stops_job;
+    } cases[] = {
+        {"--local -- t", GPUL__HANG__WATCH__LEARNED, 0, false},
+        {"--local --hang-timeout auto --on-hang stop -- t",
+         GPUL__HANG__WATCH__LEARNED, 0, true},
+        {"--local --hang-timeout 10m --on-hang report -- t",
+         GPUL__HANG__WATCH__GIVEN, 600000, false},
+        {"--local --hang_timeout off -- t", GPUL__HANG__WATCH__OFF, 0, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct line l;
+        assert_int_equal(cli_line_parse(&l, "", cases[i].line), 0);
+        assert_int_equal(l.plan.hang_watch, cases[i].watch);
+        assert_int_equal(l.plan.hang_limit_ms, cases[i].limit_ms);
+        assert_int_equal(l.plan.hang_stops_job, cases[i].stops_job);
+        plan_release(&l.plan);
+    }
+}
+
 /* --explain names the winner of every setting. */
 static void test_explain(void **state)
 {
@@ -290,6 +318,8 @@ static void test_explain(void **state)
         "  grace             5s (environment GPULAUNCH_GRACE)\n"
         "  orphan-timeout    60s (default)\n"
         "  signal            none (default)\n"
+        "  hang-timeout      auto (default)\n"
+        "  on-hang           report (default)\n"
         "  env               A=1 (environment GPULAUNCH_ENV)\n"
         "  env               B=2 (flag -x)\n"
         "  tf-config         auto (default)\n"
@@ -349,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_nearest_variable),
         cmocka_unit_test(test_other_names),
         cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_hang),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,17 @@ static void test_refusals(void **state)
         {"", "--local --timeout soon -- true",
          "--timeout: \"soon\" is not a duration; write 90, 90s, 1500ms, 5m or "
          "1.5h"},
+        {"", "--local --hang-timeout never -- true",
+         "--hang-timeout: \"never\" is not a duration; write 90, 90s, "
+         "1500ms, 5m or 1.5h"},
+        {"", "--local --hang-timeout 0 -- true",
+         "--hang-timeout 0: too short for a step; give 1s or more, auto or "
+         "off"},
+        {"", "--local --hang-timeout off --on-hang stop -- true",
+         "--on-hang stop: nothing is found to hang with --hang-timeout off; "
+         "give a time"},
+        {"", "--local --on-hang restart -- true",
+         "--on-hang: unknown value 'restart'; use report or stop"},
         {"", "--local --orphan-timeout 0.5s -- true",
          "--orphan-timeout: leaves no time to reach the coordinator again; "
          "give 1s or more"},

@@ -69,6 +69,9 @@ static void test_run(void **state)
     plan.variables = &variable;
     plan.variable_count = 1;
     plan.tf_config = 3;
+    plan.hang_watch = GPUL__HANG__WATCH__GIVEN;
+    plan.hang_limit_ms = 90000;
+    plan.hang_stops_job = true;
     plan.has_roles = true;
     plan.roles.counts[GPUL_ROLE_WORKER] = 6;
     plan.roles.counts[GPUL_ROLE_PS] = 2;
@@ -83,6 +86,9 @@ static void test_run(void **state)
     assert_true(job->names_are_ordered);
     assert_int_equal(job->grace_ms, 30000);
     assert_int_equal(job->orphan_timeout_ms, 60000);
+    assert_int_equal(job->hang->watch, GPUL__HANG__WATCH__GIVEN);
+    assert_int_equal(job->hang->limit_ms, 90000);
+    assert_true(job->hang->stops_job);
     assert_int_equal(job->self_test->level, GPUL__SELF_TEST__LEVEL__QUICK);
     assert_int_equal(job->self_test->run_deadline_ms, 60000);
     assert_int_equal(job->command->n_arguments, 2);

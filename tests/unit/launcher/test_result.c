@@ -25,6 +25,29 @@ static char setting[] = "local-0: NCCL_DEBUG=WARN";
 static char backend[] = "nccl";
 static char notice[] = "kept OMP_NUM_THREADS";
 
+/* Two hangs: one is reported twice and is over, one is not. */
+static void tell_stalls(struct record *r)
+{
+    static char first[] = "first", again[] = "again", last[] = "last";
+    static char suspects[] = "1";
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__STALL;
+    record_event(r, &event, 2400); /* nothing hung */
+    event.have = 2;
+    event.text = first;
+    record_event(r, &event, 2500);
+    event.text = again;
+    event.ranks = suspects;
+    event.node_name = node;
+    record_event(r, &event, 2600);
+    event = (Gpul__Event)GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__STALL;
+    record_event(r, &event, 3000);
+    event.have = 1;
+    event.text = last;
+    record_event(r, &event, 3500);
+}
+
 /* Tells the record the story of a job: two ranks, a test, a failure. */
 static void tell(struct record *r)
 {
@@ -77,6 +100,7 @@ static void tell(struct record *r)
     event.kind = GPUL__EVENT__KIND__LAUNCHED;
     record_event(r, &event, 2000);
 
+    tell_stalls(r);
     Gpul__Exit fate = GPUL__EXIT__INIT;
     Gpul__Exit *fates[] = {&fate};
     fate.rank = 1;
@@ -158,6 +182,10 @@ static void test_failed_run(void **state)
              "'wire_bytes_per_second':250000000.0,'wrong_elements':0}],"
              "'settings':['local-0: NCCL_DEBUG=WARN'],"
              "'simulated':false,'status':'passed'},"
+             "'stalls':[{'at_seconds':1.5,'node':'local-0','rank_count':2,"
+             "'resumed_at_seconds':2.0,'suspects':'1','text':'again'},"
+             "{'at_seconds':2.5,'node':null,'rank_count':1,"
+             "'resumed_at_seconds':null,'suspects':null,'text':'last'}],"
              "'started_at_unix_seconds':1796077000,'stopped_count':0,"
              "'stopped_ranks':null,'unclean':[],"
              "'version':'" GPULAUNCH_VERSION "','world_size':2}");

@@ -245,12 +245,36 @@ static void test_on_gpus(void **state)
     status_release(&s);
 }
 
+/* While the ranks run there is no live line, but if they hang. */
+static void test_hang(void **state)
+{
+    (void)state;
+    static char text[] = "training hangs: no step for 10 s";
+    struct status s;
+    assert_int_equal(status_init(&s, "local-", 1), 0);
+    s.phase = STATUS_RUNNING;
+    check_live(&s, 80, "");
+    Gpul__Event e = event(GPUL__EVENT__KIND__STALL, NULL, text);
+    e.have = 3;
+    e.need = 4;
+    status_update(&s, &e);
+    assert_false(status_is_detail(&e));
+    check_sentence(&s, &e, "training hangs: no step for 10 s");
+    check_live(&s, 80, "[1.2 s] training hangs: 3 ranks");
+    e.have = 0;
+    status_update(&s, &e);
+    assert_true(status_is_calm(&s));
+    check_live(&s, 80, "");
+    status_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_live),     cmocka_unit_test(test_sentences),
         cmocka_unit_test(test_waiting),  cmocka_unit_test(test_members),
         cmocka_unit_test(test_backends), cmocka_unit_test(test_on_gpus),
+        cmocka_unit_test(test_hang),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
