@@ -276,10 +276,11 @@ static void name_suspects(struct stalls_report *out, const struct stalls *s,
 {
     uint32_t shown;
     struct some some = {s, 1u << STALLS_BEHIND | 1u << STALLS_SILENT, -1};
-    if (count_of(s, some.parts) == 0 && s->count < ranks_left) {
+    bool is_alone = ranks_left == 1;
+    if (count_of(s, some.parts) == 0 && (s->count < ranks_left || is_alone)) {
         some.parts = 1u << STALLS_FRONT;
     }
-    if (count_of(s, some.parts) < ranks_left) {
+    if (count_of(s, some.parts) < ranks_left || is_alone) {
         list_ranks(&out->ranks, &some, UINT32_MAX, &shown);
         out->node = find_node(roster, &some);
     }

@@ -81,6 +81,7 @@ struct env_input {
     bool tf_evaluator_in_cluster;
     enum env_devices devices;
     bool emulates_slurm;
+    uint32_t beat_fd;                /* that a rank may beat through; 0: none */
     const char *const *command;      /* argv, NULL-terminated, or NULL */
     const char *tf_config_dir;       /* mode FILE: where the files will be */
     const char *const *inherited;    /* "NAME=VALUE", NULL-terminated */

@@ -30,6 +30,11 @@ void env_job_add(struct env_plan *p)
                        n->node_rank);
     env_claim_node_value(p, "GPULAUNCH_NODE_NAME",
                          "gpulaunch: name of the node", n->node_name);
+    if (p->in->beat_fd > 0) {
+        env_claim_u32(p, "GPULAUNCH_BEAT_FD",
+                      "gpulaunch: a line for each step, see --hang-timeout",
+                      p->in->beat_fd);
+    }
     env_claim(p, (struct env_claim){
                      .name = "GPULAUNCH_MARKER",
                      .rule = "gpulaunch: job, generation and rank, to find "

@@ -105,3 +105,15 @@ int envreport_make(const struct env *env, const struct launch *launch,
     gpul_buf_release(&r.nodes);
     return rc;
 }
+
+bool envreport_is_asked(const Gpul__Job *job, uint32_t rank)
+{
+    return job->report_all_ranks || job->report_rank == rank;
+}
+
+bool envreport_is_any_asked(const Gpul__Job *job, const Gpul__Assign *assign)
+{
+    return job->report_all_ranks ||
+           (job->report_rank >= assign->first_rank &&
+            job->report_rank - assign->first_rank < assign->rank_count);
+}

@@ -20,4 +20,8 @@ int envreport_make(const struct env *env, const struct launch *launch,
                    uint32_t local_rank, envreport_fn on_frame, void *arg,
                    struct gpul_error *err);
 
+/* Is this rank, or any of this place, to be reported? */
+bool envreport_is_asked(const Gpul__Job *job, uint32_t rank);
+bool envreport_is_any_asked(const Gpul__Job *job, const Gpul__Assign *assign);
+
 #endif

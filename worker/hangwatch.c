@@ -140,30 +140,25 @@ void hangwatch_destroy(struct hangwatch *w)
     uv_close((uv_handle_t *)&w->timer, on_timer_closed);
 }
 
-int hangwatch_begin(struct hangwatch *w, const Gpul__Hang *hang,
-                    uint32_t first_rank, uint32_t rank_count,
-                    struct gpul_error *err)
+void hangwatch_begin(struct hangwatch *w, const Gpul__Hang *hang,
+                     uint32_t first_rank, uint32_t rank_count)
 {
     hangwatch_end(w);
     if (hang != NULL && hang->watch == GPUL__HANG__WATCH__OFF) {
-        return 0;
+        return;
     }
     w->pulses = calloc(rank_count, sizeof(struct pulse *));
     w->pids = calloc(rank_count, sizeof(*w->pids));
     w->news = calloc(rank_count, sizeof(*w->news));
-    int rc = w->pulses == NULL || w->pids == NULL || w->news == NULL
-                 ? gpul_fail(err, GPUL_ENOMEM, "watch of %u ranks", rank_count)
-                 : beats_begin(&w->beats, rank_count,
-                               hang != NULL ? hang->limit_ms : 0,
-                               gpul_clock_ms(), err);
-    if (rc != 0) {
+    if (w->pulses == NULL || w->pids == NULL || w->news == NULL ||
+        beats_begin(&w->beats, rank_count, hang != NULL ? hang->limit_ms : 0,
+                    gpul_clock_ms(), NULL) != 0) {
         hangwatch_end(w);
-        return rc;
+        return;
     }
     w->first_rank = first_rank;
     w->rank_count = rank_count;
     arm(w);
-    return 0;
 }
 
 /* ---- what ranks do ------------------------------------------------------- */
@@ -258,7 +253,7 @@ struct row {
 
 static void fill_row(struct row *row, const struct hangwatch *w,
                      const struct beats_news *news, struct rankstate *state,
-                     uint32_t look_ms)
+                     uint32_t waited_ms)
 {
     Gpul__StallRow *m = &row->message;
     gpul__stall_row__init(m);
@@ -268,7 +263,11 @@ static void fill_row(struct row *row, const struct hangwatch *w,
     m->silence_ms = news->silence_ms;
     m->limit_ms = news->limit_ms;
     m->is_learned = news->is_learned;
-    if (news->kind == BEATS_RESUMED || state->state == 0) {
+    if (news->kind == BEATS_RESUMED) {
+        return;
+    }
+    m->silence_ms += waited_ms;
+    if (state->state == 0) {
         return;
     }
     row->state[0] = state->state;
@@ -276,7 +275,7 @@ static void fill_row(struct row *row, const struct hangwatch *w,
     m->state = row->state;
     m->threads = state->threads;
     m->cpu_ms = state->cpu_ms;
-    m->look_ms = look_ms;
+    m->look_ms = waited_ms;
     m->wait_channel = state->wait_channel;
 }
 
@@ -298,7 +297,7 @@ static void send_rows(struct hangwatch *w, struct row *rows, size_t count)
 }
 
 static void send_news(struct hangwatch *w, struct rankstate *states,
-                      uint32_t look_ms)
+                      uint32_t waited_ms)
 {
     struct row rows[GPUL_STALL_ROWS_MAX];
     size_t count = 0;
@@ -306,7 +305,7 @@ static void send_news(struct hangwatch *w, struct rankstate *states,
         if (w->news[i].kind == 0) {
             continue;
         }
-        fill_row(&rows[count++], w, &w->news[i], &states[i], look_ms);
+        fill_row(&rows[count++], w, &w->news[i], &states[i], waited_ms);
         w->news[i].kind = 0;
         if (count == GPUL_STALL_ROWS_MAX) {
             send_rows(w, rows, count);
@@ -320,17 +319,15 @@ static void send_news(struct hangwatch *w, struct rankstate *states,
 static void tell(struct hangwatch *w, uint64_t now_ms)
 {
     struct rankstate_look now = {.list = NULL};
-    uint32_t look_ms = 0;
+    uint32_t waited_ms = w->look_ms > 0 ? (uint32_t)(now_ms - w->look_ms) : 0;
     struct rankstate *states = calloc(w->rank_count, sizeof(*states));
     if (states == NULL) {
         return; /* it is told again when the silence has doubled */
     }
-    if (w->look_ms > 0 && rankstate_look_take(&now, NULL) == 0 &&
-        rankstate_read(states, w->pids, w->rank_count, &w->before, &now,
-                       NULL) == 0) {
-        look_ms = (uint32_t)(now_ms - w->look_ms);
+    if (waited_ms > 0 && rankstate_look_take(&now, NULL) == 0) {
+        rankstate_read(states, w->pids, w->rank_count, &w->before, &now, NULL);
     }
-    send_news(w, states, look_ms);
+    send_news(w, states, waited_ms);
     rankstate_look_release(&now);
     rankstate_look_release(&w->before);
     free(states);

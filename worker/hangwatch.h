@@ -34,11 +34,10 @@ int hangwatch_create(struct hangwatch **out, uv_loop_t *loop,
  * NULL is fine. */
 void hangwatch_destroy(struct hangwatch *w);
 
-/* New ranks, as the job asks for (without `hang`: learned limits). Errors:
- * GPUL_ENOMEM; nothing is watched then. */
-int hangwatch_begin(struct hangwatch *w, const Gpul__Hang *hang,
-                    uint32_t first_rank, uint32_t rank_count,
-                    struct gpul_error *err);
+/* New ranks, as the job asks for (NULL: learned limits). Without memory they
+ * are not watched. */
+void hangwatch_begin(struct hangwatch *w, const Gpul__Hang *hang,
+                     uint32_t first_rank, uint32_t rank_count);
 
 /* They are gone, or nobody wants to hear of them any more. */
 void hangwatch_end(struct hangwatch *w);

@@ -139,6 +139,11 @@ static void put_node(struct env_node *out, const struct launch_input *in)
     out->interface = in->interface;
 }
 
+static bool is_watched(const Gpul__Job *job)
+{
+    return job->hang == NULL || job->hang->watch != GPUL__HANG__WATCH__OFF;
+}
+
 int launch_create(struct launch **out, const struct launch_input *in,
                   struct gpul_error *err)
 {
@@ -156,6 +161,7 @@ int launch_create(struct launch **out, const struct launch_input *in,
     l->node_rank = in->assign->node_rank;
     l->port_base = in->world->port_bases[l->node_rank];
     l->input.inherited = in->inherited;
+    l->input.beat_fd = is_watched(in->job) ? LAUNCH_BEAT_FD : 0;
     put_world(&l->input.world, in);
     put_node(&l->input.node, in);
     int rc = put_texts(l, in);

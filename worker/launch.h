@@ -17,6 +17,9 @@
 #include "worker/env.h"
 #include "worker/world.h"
 
+/* Of a rank: what it beats through, where it is watched. */
+enum { LAUNCH_BEAT_FD = 3 };
+
 struct launch_input {
     const Gpul__Job *job;
     const Gpul__Assign *assign;

@@ -233,6 +233,9 @@ static enum progress read_once(struct stream *s)
     if (trouble.status != 0) {
         tell_broken(o, &trouble);
     }
+    if (progress == LOGPIPE_SOME) {
+        o->handlers.on_written(o->arg, s->local_rank);
+    }
     if (progress == LOGPIPE_SOME && is_shown) {
         show(s, o->buffer, n);
     }

@@ -27,6 +27,8 @@ struct output;
 struct output_handlers {
     /* An Output frame, unstamped; borrowed for the call. */
     void (*on_frame)(void *arg, Gpul__Frame *frame);
+    /* This rank has written something. */
+    void (*on_written)(void *arg, uint32_t local_rank);
     /* One line for the user. */
     void (*on_notice)(void *arg, const char *text);
     /* After output_finish: every byte is out, all pipes are closed. It may

@@ -35,6 +35,7 @@ struct ranks {
     struct input *input;
     struct output *output;
     struct ranklogs *logs;
+    struct hangwatch *watch;
     const struct launch *launch;
     struct rank *list; /* by local rank */
     uint32_t count;
@@ -59,6 +60,7 @@ int ranks_create(struct ranks **out, struct keeperlink *keeper,
     r->input = streams->input;
     r->output = streams->output;
     r->logs = streams->logs;
+    r->watch = streams->watch;
     rankstart_init(&r->start);
     rankexits_init(&r->exits, r->output, r->logs);
     return 0;
@@ -149,13 +151,13 @@ size_t ranks_take_exits(struct ranks *r, Gpul__Exit ***exits)
     return rankexits_take(&r->exits, exits);
 }
 
-/* Two pipes and two logs a rank, beside what the agent holds anyway. The ranks
- * do not inherit this: they have the keeper's limits. */
+/* Three pipes and two logs a rank, beside what the agent holds anyway. The
+ * ranks do not inherit this: they have the keeper's limits. */
 static void raise_descriptor_limit(uint32_t ranks)
 {
     enum { OTHERS = 128 };
     struct rlimit limit;
-    rlim_t need = 2 * (rlim_t)ranks * RANKLOG_STREAMS + OTHERS;
+    rlim_t need = (rlim_t)ranks * (2 * RANKLOG_STREAMS + 1) + OTHERS;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < need) {
         limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
@@ -171,6 +173,7 @@ static void end_refused(struct ranks *r, uint32_t local_rank,
     int exec_errno = why->exec_errno != 0 ? why->exec_errno : EINVAL;
     r->list[local_rank].state = RANK_OVER;
     input_ended(r->input, local_rank);
+    hangwatch_ended(r->watch, local_rank);
     rankexits_add_refused(&r->exits, r->launch->first_rank + local_rank,
                           rankstart_sharpen(&r->start, exec_errno), why->text);
 }
@@ -184,20 +187,23 @@ static void end_rank(struct ranks *r, uint32_t local_rank,
         end->at_ms > rank->started_ms ? end->at_ms - rank->started_ms : 0;
     rank->state = RANK_OVER;
     input_ended(r->input, local_rank);
+    hangwatch_ended(r->watch, local_rank);
     rankexits_add_ended(&r->exits, r->launch, local_rank, end->status, ran_ms);
 }
 
 /* ---- starting ------------------------------------------------------------ */
 
-/* Read what the rank writes. A pipe that cannot be read closes, and the rank
- * sees that. */
-static void add_output(struct ranks *r, uint32_t local_rank, const int *kept,
-                       size_t kept_count)
+/* Read what the rank writes and how it beats. A pipe that cannot be read
+ * closes, and the rank sees that. */
+static void add_pipes(struct ranks *r, uint32_t local_rank, const int *kept,
+                      size_t kept_count, bool is_adopted)
 {
     for (size_t i = 0; i < kept_count; i++) {
         if (i < RANKLOG_STREAMS) {
             output_add(r->output, local_rank, (enum ranklog_stream)i, kept[i],
                        NULL);
+        } else if (i == RANKLOG_STREAMS) {
+            hangwatch_add(r->watch, local_rank, kept[i], is_adopted);
         } else {
             close(kept[i]);
         }
@@ -244,7 +250,7 @@ static void send_start(struct ranks *r, uint32_t local_rank,
     } else {
         r->list[local_rank].state = RANK_OURS;
         r->list[local_rank].started_ms = gpul_clock_ms();
-        add_output(r, local_rank, fds->kept, fds->kept_count);
+        add_pipes(r, local_rank, fds->kept, fds->kept_count, false);
         fds->kept_count = 0;
         if (fds->input >= 0) {
             input_add(r->input, local_rank, fds->input);
@@ -282,8 +288,9 @@ static void adopt(struct ranks *r, uint32_t local_rank)
 {
     struct rank *rank = &r->list[local_rank];
     rank->state = RANK_OURS;
-    add_output(r, local_rank, rank->kept, rank->kept_count);
+    add_pipes(r, local_rank, rank->kept, rank->kept_count, true);
     rank->kept_count = 0;
+    hangwatch_started(r->watch, local_rank, rank->last.pid);
     if (rank->last.type == KEEPER_EXIT) {
         end_rank(r, local_rank, &rank->last);
     } else if (rank->last.pid == 0) {
@@ -307,6 +314,7 @@ int ranks_start(struct ranks *r, const struct launch *launch,
     r->launch = launch;
     r->held_generation = 0;
     rankstart_begin(&r->start, launch, r->logs);
+    hangwatch_begin(r->watch, all->job->hang, launch->first_rank, r->count);
     raise_descriptor_limit(r->count);
     for (uint32_t i = 0; i < r->count && !r->is_orphaned; i++) {
         if (r->list[i].state == RANK_HELD) {
@@ -383,6 +391,7 @@ static void on_started(struct ranks *r, struct rank *rank,
         return;
     }
     rank->started_ms = p->at_ms != 0 ? p->at_ms : rank->started_ms;
+    hangwatch_started(r->watch, p->slot, p->pid);
     if (p->pid == 0) {
         end_refused(r, p->slot, p);
     }

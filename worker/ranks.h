@@ -21,6 +21,7 @@
 
 #include "common/error.h"
 #include "proto/message.h"
+#include "worker/hangwatch.h"
 #include "worker/input.h"
 #include "worker/keeperlink.h"
 #include "worker/launch.h"
@@ -34,6 +35,7 @@ struct ranks_streams {
     struct input *input;
     struct output *output;
     struct ranklogs *logs;
+    struct hangwatch *watch;
 };
 
 /* What the keeper must know of them all. */

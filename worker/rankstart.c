@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/spawn.h"
+#include "worker/hangwatch.h"
 #include "worker/startspec.h"
 
 void rankstart_init(struct rankstart *s)
@@ -191,12 +192,27 @@ static bool add_output(struct rankstart_fds *fds)
     return true;
 }
 
+/* GPULAUNCH_BEAT_FD, as the environment names it. */
+static bool add_beats(const struct rankstart *s, struct rankstart_fds *fds)
+{
+    int ends[2];
+    if (s->launch->input.beat_fd == 0) {
+        return true;
+    }
+    if (hangwatch_pipe(ends) != 0) {
+        return false;
+    }
+    fds->child[fds->child_count++] = ends[1];
+    fds->kept[fds->kept_count++] = ends[0];
+    return true;
+}
+
 static bool open_fds(struct rankstart *s, bool reads_input,
                      struct rankstart_fds *fds)
 {
     *fds = (struct rankstart_fds){.input = -1};
     if ((reads_input ? add_input(fds) : add_null(fds)) && add_output(fds) &&
-        add_output(fds)) {
+        add_output(fds) && add_beats(s, fds)) {
         return true;
     }
     struct gpul_error err;

@@ -21,7 +21,8 @@
 #include "worker/ranklogs.h"
 
 /* What the rank has, from its descriptor 0 on; and what stays here and with
- * the keeper: the first two are what it writes to, by stream. */
+ * the keeper: the first two are what it writes to, by stream; the third, where
+ * there is one, what it beats through. */
 struct rankstart_fds {
     int child[KEEPER_CHILD_FDS_MAX];
     size_t child_count;

@@ -10,6 +10,7 @@
 #include "proto/text.h"
 #include "worker/envreport.h"
 #include "worker/gpu_env.h"
+#include "worker/hangwatch.h"
 #include "worker/input.h"
 #include "worker/keyvalue.h"
 #include "worker/launch.h"
@@ -34,6 +35,7 @@ struct workload {
     struct ranklogs logs;
     struct output *output;
     struct input *input;
+    struct hangwatch *watch;
     struct ranks *ranks;
     struct probe_site site;
     struct launch *launch;
@@ -65,6 +67,12 @@ static void on_stream_frame(void *arg, Gpul__Frame *frame)
     w->handlers.on_frame(w->arg, frame);
 }
 
+static void on_output_written(void *arg, uint32_t local_rank)
+{
+    struct workload *w = arg;
+    hangwatch_output(w->watch, local_rank);
+}
+
 static void on_output_notice(void *arg, const char *text)
 {
     workload_notice(arg, text);
@@ -82,6 +90,7 @@ int workload_create(struct workload **out, const struct workload_config *config,
 {
     static const struct output_handlers output_handlers = {
         .on_frame = on_stream_frame,
+        .on_written = on_output_written,
         .on_notice = on_output_notice,
         .on_drained = on_output_drained,
     };
@@ -106,7 +115,11 @@ int workload_create(struct workload **out, const struct workload_config *config,
         rc = input_create(&w->input, w->loop, on_stream_frame, w, err);
     }
     if (rc == 0) {
-        const struct ranks_streams streams = {w->input, w->output, &w->logs};
+        rc = hangwatch_create(&w->watch, w->loop, on_stream_frame, w, err);
+    }
+    if (rc == 0) {
+        const struct ranks_streams streams = {w->input, w->output, &w->logs,
+                                              w->watch};
         rc = ranks_create(&w->ranks, w->keeper, &streams, err);
     }
     if (rc == 0) {
@@ -129,6 +142,7 @@ void workload_destroy(struct workload *w)
     ranks_destroy(w->ranks);
     output_destroy(w->output);
     input_destroy(w->input);
+    hangwatch_destroy(w->watch);
     launch_destroy(w->launch);
     probe_site_release(&w->site);
     ranklogs_release(&w->logs);
@@ -299,30 +313,18 @@ static int report_rank(struct workload *w, uint32_t local_rank,
     return rc;
 }
 
-static bool is_asked(const Gpul__Job *job, uint32_t rank)
-{
-    return job->report_all_ranks || job->report_rank == rank;
-}
-
-static bool is_any_asked(const Gpul__Job *job, const Gpul__Assign *assign)
-{
-    return job->report_all_ranks ||
-           (job->report_rank >= assign->first_rank &&
-            job->report_rank - assign->first_rank < assign->rank_count);
-}
-
 int workload_report(struct workload *w, const struct agent *agent,
                     struct gpul_error *err)
 {
     const Gpul__Job *job = agent_job(agent);
     const Gpul__Assign *assign = agent_assign(agent);
-    if (!is_any_asked(job, assign)) {
+    if (!envreport_is_any_asked(job, assign)) {
         return 0;
     }
     struct gpul_error why;
     int rc = make_launch(w, agent, &why);
     for (uint32_t i = 0; rc == 0 && i < assign->rank_count; i++) {
-        if (is_asked(job, assign->first_rank + i)) {
+        if (envreport_is_asked(job, assign->first_rank + i)) {
             rc = report_rank(w, i, &why);
         }
     }
@@ -371,6 +373,7 @@ static void end(struct workload *w)
     keyvalue_stop(w->keyvalue);
     w->keyvalue = NULL;
     input_finish(w->input);
+    hangwatch_end(w->watch);
     w->handlers.on_gone(w->arg);
     output_finish(w->output);
 }
@@ -463,6 +466,7 @@ void workload_bury(struct workload *w)
 void workload_orphan(struct workload *w)
 {
     w->is_running = false;
+    hangwatch_end(w->watch);
     output_finish(w->output);
 }
 
