@@ -17,6 +17,7 @@ Every wait has a bound.
 
 import argparse
 import array
+import contextlib
 import hashlib
 import json
 import math
@@ -230,6 +231,16 @@ def gradient(weights, shard):
     return sums
 
 
+def beat(step):
+    """Tell gpulaunch that training goes on; elsewhere there is no one to tell.
+
+    The pipe does not block: a beat that finds no room is lost, no more.
+    """
+    if "GPULAUNCH_BEAT_FD" in os.environ:
+        with contextlib.suppress(BlockingIOError):
+            os.write(int(os.environ["GPULAUNCH_BEAT_FD"]), b"%d\n" % step)
+
+
 def train(ring):
     """Gradient descent on the whole data; returns weights and last loss."""
     shard = make_shard(ring.rank, ring.size)
@@ -241,6 +252,7 @@ def train(ring):
         loss = sums[FEATURES] / SAMPLES
         for i in range(FEATURES):
             weights[i] -= RATE * sums[i] / SAMPLES
+        beat(step)
         if ring.rank == 0 and step % 20 == 0:
             print(f"step {step:3d}  loss {loss:.6f}", flush=True)
     return weights, loss
