@@ -156,6 +156,14 @@ static bool is_passing(struct keeperlink *l, int why, uint64_t deadline_ms)
     return why == EAGAIN && wait_for(l->socket, POLLOUT, deadline_ms);
 }
 
+/* With the reason in errno too, for who must know it. */
+static int fail(struct gpul_error *err, int why, const char *what)
+{
+    int rc = gpul_fail_errno(err, why, "%s", what);
+    errno = why;
+    return rc;
+}
+
 int keeperlink_send(struct keeperlink *l, const struct keeper_packet *packet,
                     const int *fds, size_t fd_count, struct gpul_error *err)
 {
@@ -168,8 +176,7 @@ int keeperlink_send(struct keeperlink *l, const struct keeper_packet *packet,
         return gpul_fail(err, GPUL_ECLOSED, "the keeper of this node is gone");
     }
     return why == 0 ? 0
-                    : gpul_fail_errno(err, why,
-                                      "cannot reach the keeper of this node");
+                    : fail(err, why, "cannot reach the keeper of this node");
 }
 
 /* A memory file with these bytes; -1: see errno. */
@@ -201,7 +208,7 @@ int keeperlink_start(struct keeperlink *l, uint32_t slot,
     };
     fds[0] = make_file(spec);
     if (fds[0] < 0) {
-        return gpul_fail_errno(err, errno, "memory file for a rank's start");
+        return fail(err, errno, "memory file for a rank's start");
     }
     memcpy(fds + 1, child_fds, child_count * sizeof(*fds));
     memcpy(fds + 1 + child_count, kept_fds, kept_count * sizeof(*fds));

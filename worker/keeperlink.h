@@ -44,7 +44,7 @@ void keeperlink_mute(struct keeperlink *l);
 void keeperlink_close(struct keeperlink *l);
 
 /* The descriptors stay the caller's. Errors: GPUL_ECLOSED (no keeper is
- * there), GPUL_ESYS. */
+ * there), GPUL_ESYS with the reason in errno too. */
 int keeperlink_send(struct keeperlink *l, const struct keeper_packet *packet,
                     const int *fds, size_t fd_count, struct gpul_error *err);
 

@@ -246,7 +246,7 @@ static void send_start(struct ranks *r, uint32_t local_rank,
     if (rc == GPUL_ECLOSED) {
         r->is_orphaned = true;
     } else if (rc != 0) {
-        rankstart_refuse(&r->start, EIO, err.text);
+        rankstart_refuse(&r->start, errno, err.text);
     } else {
         r->list[local_rank].state = RANK_OURS;
         r->list[local_rank].started_ms = gpul_clock_ms();

@@ -51,7 +51,7 @@ it "no descriptors for the pipes of all ranks: 125, and what to raise"
     ulimit -n 64
     launch --per-node 100 --self-test off -- true
     expect_status 125
-    expect_last_line 'pipe for a rank: Too many open files; raise ulimit -n'
+    expect_last_line '(pipe for a rank|for a rank.s start): Too many open files; raise ulimit -n'
 )
 forget_logs
 expect_nothing_left
