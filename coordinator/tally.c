@@ -69,14 +69,21 @@ struct tally_answer *tally_add(struct tally *t, uint32_t index,
     return answer;
 }
 
-/* By insertion: stable, and there are few. */
+static bool comes_before(const struct tally_answer *a,
+                         const struct tally_answer *b)
+{
+    return a->node_count != b->node_count
+               ? a->node_count < b->node_count
+               : tally_first_node(a) < tally_first_node(b);
+}
+
+/* By insertion: there are few. */
 void tally_sort(struct tally *t)
 {
     for (size_t i = 1; i < t->count; i++) {
         struct tally_answer moved = t->answers[i];
         size_t at = i;
-        for (; at > 0 && t->answers[at - 1].node_count > moved.node_count;
-             at--) {
+        for (; at > 0 && comes_before(&moved, &t->answers[at - 1]); at--) {
             t->answers[at] = t->answers[at - 1];
         }
         t->answers[at] = moved;

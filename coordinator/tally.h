@@ -39,7 +39,8 @@ void tally_release(struct tally *t);
 struct tally_answer *tally_add(struct tally *t, uint32_t index,
                                uint32_t node_count, const char *text);
 
-/* Fewest nodes first, the earlier answer first among equals. */
+/* Fewest nodes first; among equals the one with the first node, whatever the
+ * order in which they came. */
 void tally_sort(struct tally *t);
 
 /* The nodes of one answer, folded: "node[1-10] and 90 more". */

@@ -133,4 +133,5 @@ void probe_site_fill(struct probe_site *s, enum agent_probe_kind kind,
     start->logs = &s->logs;
     start->nccl_log_name = kind == AGENT_PROBE_DEVICE ? s->nccl_log_name : NULL;
     start->log_name = kind != AGENT_PROBE_WATCH ? s->log_name : NULL;
+    start->log_pattern = kind == AGENT_PROBE_SCOUT ? "scout-*.log" : NULL;
 }

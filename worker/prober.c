@@ -216,6 +216,7 @@ static void attach(struct prober_process *c, const struct prober_start *start,
         .on_closed = on_closed,
     };
     struct prober *p = c->prober;
+    c->log_pattern = start->log_pattern;
     attach_log(c, &c->log, e->output[0], start->logs, start->log_name);
     attach_log(c, &c->nccl_log, e->nccl[0], start->logs, start->nccl_log_name);
     if (c->nccl_log != NULL) {
@@ -348,6 +349,18 @@ static void append(struct prober_process *c, const char *format, ...)
     va_end(arguments);
 }
 
+/* Where its log is; "" if there is none. */
+static void find_log(const struct prober_process *c,
+                     char path[PATH_SHOWN_BYTES])
+{
+    probelog_path(c->log, path, PATH_SHOWN_BYTES);
+    char *slash = strrchr(path, '/');
+    if (slash != NULL && c->log_pattern != NULL) {
+        size_t used = (size_t)(slash + 1 - path);
+        snprintf(slash + 1, PATH_SHOWN_BYTES - used, "%s", c->log_pattern);
+    }
+}
+
 /* How it ended, and what it wrote last: an abort says why there. */
 static void describe_end(struct prober_process *c, int status)
 {
@@ -367,7 +380,7 @@ static void describe_end(struct prober_process *c, int status)
     }
     if (c->log != NULL) {
         probelog_finish(c->log, line);
-        probelog_path(c->log, path, sizeof(path));
+        find_log(c, path);
     }
     close_logs(c);
     if (line[0] != 0) {

@@ -41,6 +41,7 @@ struct prober_process {
     struct probelog *log;           /* NULL: its output is ours */
     struct probelog *nccl_log;      /* NULL: it has none */
     struct nccl_log stage;          /* that this log tells of */
+    const char *log_pattern;        /* as in struct prober_start */
     pid_t pid;                      /* 0: not running */
     bool is_abandoned;
     char how[PROBER_HOW_BYTES];
@@ -62,6 +63,9 @@ struct prober_start {
     const char *working_directory; /* NULL: ours */
     struct ranklogs *logs; /* takes its output; NULL: it goes to our stderr */
     const char *log_name;  /* see worker/probelog.h */
+    /* What stands for this name in `how`: what went wrong alike on all nodes is
+     * told in the same words then. Static; NULL: the name itself. */
+    const char *log_pattern;
     /* The same for what it writes to AGENT_NCCL_LOG; NULL: it has no such. */
     const char *nccl_log_name;
 };

@@ -139,7 +139,7 @@ rm -rf "$logs"
 scenario 'nonsense'
 gpu_launch -- false
 expect_status 20
-expect_last_line 'ended by signal 6 \(SIGABRT\); the last that it wrote is'
+expect_last_line 'NCCL cannot be used on local-\[0-1\]: the process .*ended by signal 6 \(SIGABRT\); the last that it wrote is .*/scout-\*\.log$'
 [ -s "$(self_test_files scout-0.log)" ] || fail "the scout has no log"
 expect_nothing_left
 

@@ -329,7 +329,7 @@ static void test_scout(void **state)
     snprintf(error, sizeof(error),
              "the process that looks at the GPUs failed: it was ended by "
              "signal 6 (SIGABRT); the last that it wrote is \"libcuda: bad "
-             "magic\"; its log is %s/test-job/self-test/scout-0.log",
+             "magic\"; its log is %s/test-job/self-test/scout-*.log",
              d.log_dir);
     expect_facts(&d, error);
     desk_stop(&d, SIGTERM, 0);

@@ -74,12 +74,13 @@ static void test_missing_parts(void **state)
     reports[1].facts.cuda = NULL;
     reports[2].cuda.error = wire_text("libcuda.so.1 is only a stub");
     expect(FACTS_UNUSABLE,
-           "NCCL cannot be used on n2: libcuda.so.1 is only a stub (2 other "
-           "reasons elsewhere)",
-           &roster.nodes[2]);
+           "NCCL cannot be used on n0: NCCL was not found (2 other reasons "
+           "elsewhere)",
+           &roster.nodes[0]);
     assert_string_equal(facts.unusable.answers[1].text,
                         "the driver was not found");
-    assert_string_equal(facts.unusable.answers[2].text, "NCCL was not found");
+    assert_string_equal(facts.unusable.answers[2].text,
+                        "libcuda.so.1 is only a stub");
 }
 
 /* A driver serves the releases of its own major number and older ones. */

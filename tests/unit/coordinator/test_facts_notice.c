@@ -94,9 +94,9 @@ static void test_unlike_cards(void **state)
 {
     (void)state;
     const char *expected =
-        "NET-140 the network cards differ: n2 has 1 x RDMA 400 Gbit/s, 1 x "
-        "TCP 200 Gbit/s, n1 has 1 x RDMA 400 Gbit/s, mlx5_1 down, n0 has 2 x "
-        "RDMA 400 Gbit/s; the node with the least sets the pace: look at its "
+        "NET-140 the network cards differ: n0 has 2 x RDMA 400 Gbit/s, n1 has "
+        "1 x RDMA 400 Gbit/s, mlx5_1 down, n2 has 1 x RDMA 400 Gbit/s, 1 x "
+        "TCP 200 Gbit/s; the node with the least sets the pace: look at its "
         "cables, ports and drivers";
     reports[1].nics[1].is_down = true;
     reports[1].nics[1].gbits = 0;

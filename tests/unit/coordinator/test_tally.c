@@ -54,15 +54,15 @@ static void test_minority_first(void **state)
     roster_release(&roster);
 }
 
-/* Four answers are shown, the rest is counted; among equals the earlier one
- * stays first. */
+/* Four answers are shown, the rest is counted; among equals the one with the
+ * first node comes first, in whatever order they came. */
 static void test_many(void **state)
 {
     (void)state;
     struct tally t = {0};
     struct text text;
     setup();
-    for (uint32_t i = 0; i < 6; i++) {
+    for (uint32_t i = 6; i-- > 0;) {
         char answer[] = {(char)('a' + i), 0};
         add(&t, i, answer);
     }
