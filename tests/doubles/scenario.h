@@ -63,7 +63,7 @@ struct scenario_gpu {
 };
 
 /* Where a fault may strike. The first four come before a process knows its
- * rank, so a fault there is chosen by node and GPU. */
+ * rank, so a fault there is chosen by node, and at context by GPU too. */
 enum scenario_point {
     POINT_FACTS,      /* nvmlInit */
     POINT_CUINIT,     /* cuInit */

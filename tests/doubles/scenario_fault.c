@@ -37,7 +37,9 @@ struct reading {
     struct scenario_fault fault;
     bool is_elsewhere; /* for another node */
     bool has_action;
-    bool hides; /* missing-symbol */
+    bool has_place; /* at */
+    bool has_delay; /* after */
+    bool hides;     /* missing-symbol */
     char symbol[SCENARIO_TEXT];
 };
 
@@ -86,10 +88,14 @@ static int read_selector(struct line *line, const struct scenario *scenario,
         return read_int(line, "gpu", 0, &fault->gpu);
     if (strcmp(word, "call") == 0)
         return read_int(line, "call", 1, &fault->call);
-    if (strcmp(word, "at") == 0)
+    if (strcmp(word, "at") == 0) {
+        reading->has_place = true;
         return read_point(line, reading);
-    if (strcmp(word, "after") == 0)
+    }
+    if (strcmp(word, "after") == 0) {
+        reading->has_delay = true;
         return line_ms(line, &fault->wait_ms);
+    }
     if (strcmp(word, "node") == 0) {
         int is_ours = line_node(line, scenario->node, pattern);
         reading->is_elsewhere = is_ours == 0;
@@ -165,18 +171,40 @@ static int read_action(struct line *line, const char *word,
     }
 }
 
-/* What cannot be, though each word of it can. */
-static int check_fault(struct line *line, const struct scenario *scenario,
-                       const struct reading *reading)
+/* Whom it can be for: a fault that strikes nobody would pass unseen. */
+static int check_whom(struct line *line, const struct reading *reading)
 {
     const struct scenario_fault *fault = &reading->fault;
+    bool has_rank = fault->rank != SCENARIO_ANY;
+    bool has_gpu = fault->gpu != SCENARIO_ANY;
 
-    if (!reading->has_action)
-        return line_fail(line, "a fault without an action");
-    if (!reading->hides && fault->point <= POINT_UID &&
-        fault->rank != SCENARIO_ANY)
-        return line_fail(line, "no rank is known at %s: choose by node and gpu",
+    if (reading->hides)
+        return has_rank || has_gpu
+                   ? line_fail(line, "a library is a node's: choose by node")
+                   : 0;
+    if (fault->point == POINT_CONTEXT && has_rank)
+        return line_fail(line, "no rank is known at context: choose by node "
+                               "and gpu");
+    if (fault->point <= POINT_UID && fault->point != POINT_CONTEXT &&
+        (has_rank || has_gpu))
+        return line_fail(line,
+                         "no rank and no gpu is known at %s: choose by "
+                         "node",
                          point_names[fault->point]);
+    return 0;
+}
+
+static int check_where(struct line *line, const struct reading *reading)
+{
+    const struct scenario_fault *fault = &reading->fault;
+    bool has_call = fault->call != SCENARIO_ANY;
+
+    if (reading->hides || fault->action == ACTION_SLOW)
+        return reading->has_place || has_call
+                   ? line_fail(line, "this holds everywhere: no at, no call")
+                   : 0;
+    if (fault->action == ACTION_NEVER_ARRIVES && fault->point != POINT_INIT)
+        return line_fail(line, "never-arrives is at init");
     if (fault->action == ACTION_FLIP &&
         (fault->point < POINT_COLLECTIVE || fault->point > POINT_BROADCAST))
         return line_fail(line, "nothing to flip at %s",
@@ -185,9 +213,22 @@ static int check_fault(struct line *line, const struct scenario *scenario,
         (fault->point < POINT_COLLECTIVE || fault->point > POINT_SENDRECV))
         return line_fail(line, "nothing to stall at %s",
                          point_names[fault->point]);
-    if (fault->action == ACTION_SLOW && scenario->link_count == 0)
-        return line_fail(line, "slow needs a link line before it");
     return 0;
+}
+
+/* What cannot be, though each word of it can. */
+static int check_fault(struct line *line, const struct scenario *scenario,
+                       const struct reading *reading)
+{
+    enum scenario_action action = reading->fault.action;
+
+    if (!reading->has_action)
+        return line_fail(line, "a fault without an action");
+    if (reading->has_delay && (reading->hides || action != ACTION_SIGNAL))
+        return line_fail(line, "only a signal comes after a time");
+    if (!reading->hides && action == ACTION_SLOW && scenario->link_count == 0)
+        return line_fail(line, "slow needs a link line before it");
+    return check_whom(line, reading) != 0 ? -1 : check_where(line, reading);
 }
 
 /* fault [WHOM] ACTION [WHERE AND WHEN], in any order. */

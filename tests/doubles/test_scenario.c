@@ -81,7 +81,7 @@ static void test_faults(void **state)
               "fault rank 7 never-arrives\n"
               "fault hang abort\n"
               "fault at allreduce code 3 call 2\n"
-              "fault node a0 gpu 1 signal SEGV at uid after 300ms\n"
+              "fault node a0 gpu 1 signal SEGV at context after 300ms\n"
               "fault slow 2.5x\n"
               "fault node b* late 1s\n"
               "fault missing-symbol ncclSend\n",
@@ -154,7 +154,19 @@ static void test_wrong(void **state)
         {"fault flip element 3 bit 64", "1:26: bit 64 is over 63"},
         {"fault flip element 3 bit 1 at init", "1:31: nothing to flip at init"},
         {"fault rank 1 code 3 at uid",
-         "1:24: no rank is known at uid: choose by node and gpu"},
+         "1:24: no rank and no gpu is known at uid: choose by node"},
+        {"fault gpu 1 hang facts",
+         "1:18: no rank and no gpu is known at facts: choose by node"},
+        {"fault rank 1 hang context",
+         "1:19: no rank is known at context: choose by node and gpu"},
+        {"fault rank 1 missing-symbol ncclSend",
+         "1:29: a library is a node's: choose by node"},
+        {"fault missing-symbol ncclSend at init",
+         "1:34: this holds everywhere: no at, no call"},
+        {"link latency 1us\nfault slow 4x call 2",
+         "2:20: this holds everywhere: no at, no call"},
+        {"fault never-arrives at allreduce", "1:24: never-arrives is at init"},
+        {"fault code 3 after 1s", "1:20: only a signal comes after a time"},
     };
 
     (void)state;
