@@ -173,6 +173,9 @@ static void tell_waiting(struct rendezvous *r)
     event.have = waiting.have;
     event.need = waiting.need;
     event.text = waiting.missing.bytes;
+    if (phase_is_on_gpus(r->phase)) {
+        event.phase = wire_text(phase_short_name(r->phase));
+    }
     core_tell_event(r, &event);
 }
 

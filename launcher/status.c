@@ -235,12 +235,15 @@ static int append_wait(struct gpul_buf *out, const Gpul__Event *event,
         [STATUS_RUNNING] = "nodes have passed all output on",
         [STATUS_STOPPING] = "nodes have stopped",
     };
-    bool has_phases = s->phase == STATUS_TESTING && s->is_on_gpus;
-    return gpul_buf_appendf(
-        out, "waiting: %" PRIu32 "/%" PRIu32 " %s; missing: %s", event->have,
-        event->need,
-        has_phases ? "are through this phase of the self-test" : done[s->phase],
-        event->text);
+    gpul_buf_appendf(out, "waiting: %" PRIu32 "/%" PRIu32 " ", event->have,
+                     event->need);
+    if (event->phase[0] != '\0') {
+        gpul_buf_appendf(out, "are through phase %s of the self-test",
+                         event->phase);
+    } else {
+        gpul_buf_append_text(out, done[s->phase]);
+    }
+    return gpul_buf_appendf(out, "; missing: %s", event->text);
 }
 
 static int append_passed(struct gpul_buf *out, const Gpul__Event *event,

@@ -324,6 +324,7 @@ static const struct gpul_field_rule event_fields[] = {
     FLAG("is_simulated"),
     STRING("backend", NAME, 0, GPUL_TOKEN_BYTES_MAX),
     STRING("ranks", NAME, 0, GPUL_TEXT_BYTES_MAX),
+    STRING("phase", NAME, 0, GPUL_TOKEN_BYTES_MAX),
 };
 BODY(event, NULL);
 

@@ -44,7 +44,8 @@ expect_last_line 'phase facts: 2 of 3 nodes .*missing: local-1'
 
 it "phase facts that ends by Ctrl-C"
 how=launch_behind on_doubles --self-test-timeout "$((5 * slow))s"
-within 20 "two nodes did not tell" grep -q 'waiting: 2/3 .*local-1' "$err"
+within 20 "two nodes did not tell" \
+    grep -q 'waiting: 2/3 are through phase facts of the self-test; missing: local-1' "$err"
 kill -INT "$front_end"
 finish
 expect_simulated 130

@@ -502,6 +502,7 @@ static Gpul__Event event = {
     .is_simulated = 1,
     .backend = backend,
     .ranks = ranks,
+    .phase = phase,
 };
 static char reason[] = "rank_failed";
 static char stopped_ranks[] = "0-3,8";
