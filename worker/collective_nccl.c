@@ -319,14 +319,16 @@ static int create_events(struct sweep *s, struct gpul_error *err)
 
 static int give_back(struct sweep *s, struct gpul_error *err)
 {
-    const struct cuda_api *cuda = s->gpu->cuda;
     int status = gpu_buffers_free(&s->buffers, err);
     if (status == 0) {
         status = gpu_buffers_release(&s->buffers, err);
     }
     while (s->event_count > 0 && status == 0) {
-        status = check(s, "end of an event",
-                       cuda->event_destroy(s->events[--s->event_count]), err);
+        status =
+            check(s, "end of an event",
+                  GPU_CALL(s->gpu, "cuEventDestroy",
+                           cuda->event_destroy(s->events[--s->event_count])),
+                  err);
     }
     return status;
 }
