@@ -298,12 +298,42 @@ void selftest_convict(struct rendezvous *r)
     }
 }
 
+/* Who is slow, as far as the times tell. Returns its node, NULL: unknown. */
+static const struct node *append_slowest(struct text *why,
+                                         const struct rendezvous *r,
+                                         const struct verdict_world *world)
+{
+    struct text who;
+    const Gpul__SelfTestRow *row = verdict_telling(&r->verdict, world);
+    if (row == NULL) {
+        text_append(why,
+                    "; all %s took about as long, so which one is slow "
+                    "cannot be told",
+                    world->has_devices ? "ranks" : "nodes");
+        return NULL;
+    }
+    uint32_t rank = row->slowest_rank;
+    const struct node *node =
+        &r->roster
+             .nodes[world->has_devices ? facts_node(&r->facts, rank) : rank];
+    const struct verdict_source slowest = {
+        .node_name = node->name,
+        .rank = rank,
+        .has_device = world->has_devices,
+        .device_uuid = world->has_devices ? facts_uuid(&r->facts, rank) : "",
+    };
+    verdict_name(&who, &slowest);
+    text_append(why, "; %sit took longest on %s",
+                row->scope == GPUL__SCOPE__SCOPE_NODE ? "within its node " : "",
+                who.bytes);
+    return node;
+}
+
 /* --min-busbw. False: the job ended by it. */
 static bool is_fast_enough(struct rendezvous *r,
                            const struct verdict_world *world)
 {
     struct text why;
-    struct text who;
     char size[UNITS_TEXT_BYTES];
     const Gpul__SelfTestRow *row = verdict_largest(&r->verdict);
     double wanted_gbps = r->job.sweep.busbw_min_gbps;
@@ -320,23 +350,12 @@ static bool is_fast_enough(struct rendezvous *r,
     if (row->busbw_gbps >= wanted_gbps) {
         return true;
     }
-    uint32_t node_rank = world->has_devices
-                             ? facts_node(&r->facts, row->slowest_rank)
-                             : row->slowest_rank;
-    const struct node *node = &r->roster.nodes[node_rank];
-    const struct verdict_source slowest = {
-        .node_name = node->name,
-        .rank = row->slowest_rank,
-        .has_device = world->has_devices,
-        .device_uuid =
-            world->has_devices ? facts_uuid(&r->facts, row->slowest_rank) : "",
-    };
-    verdict_name(&who, &slowest);
     gpul_format_size(size, row->bytes);
     text_format(&why,
                 "self-test phase coll: busbw of all-reduce at %s is %.2f GB/s, "
-                "below the %.2f GB/s of --min-busbw; it took longest on %s",
-                size, row->busbw_gbps, wanted_gbps, who.bytes);
+                "below the %.2f GB/s of --min-busbw",
+                size, row->busbw_gbps, wanted_gbps);
+    const struct node *node = append_slowest(&why, r, world);
     selftest_fail(r, OUTCOME_SLOW, node, why.bytes);
     return false;
 }

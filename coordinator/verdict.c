@@ -6,6 +6,9 @@
 
 #include "common/units.h"
 
+/* What tells a slow rank from the noise of its clock. */
+enum { STANDS_OUT_PERCENT = 150 };
+
 void verdict_init(struct verdict *v)
 {
     *v = (struct verdict){0};
@@ -187,9 +190,13 @@ enum verdict_kind verdict_add(struct verdict *v, struct text *why,
     }
     for (size_t i = 0; i < result->n_rows; i++) {
         if (i == v->row_count) {
+            v->fastest_ns[i] = UINT64_MAX;
             start_row(&v->rows[v->row_count++], result->rows[i]);
         }
         merge_row(&v->rows[i], result->rows[i], from->rank);
+        if (result->rows[i]->median_ns < v->fastest_ns[i]) {
+            v->fastest_ns[i] = result->rows[i]->median_ns;
+        }
     }
     v->world_row_count = count_world_rows(result);
     v->result_count++;
@@ -224,16 +231,42 @@ void verdict_finish(struct verdict *v, const struct verdict_world *world)
     }
 }
 
-const Gpul__SelfTestRow *verdict_largest(const struct verdict *v)
+static const Gpul__SelfTestRow *largest(const struct verdict *v, size_t from,
+                                        size_t end)
 {
-    const Gpul__SelfTestRow *largest = NULL;
-    for (size_t i = 0; i < v->world_row_count; i++) {
+    const Gpul__SelfTestRow *found = NULL;
+    for (size_t i = from; i < end; i++) {
         const Gpul__SelfTestRow *row = &v->rows[i];
         bool is_all_reduce =
             row->collective <= GPUL__COLLECTIVE__COLLECTIVE_ALL_REDUCE;
-        if (is_all_reduce && (largest == NULL || row->bytes > largest->bytes)) {
-            largest = row;
+        if (is_all_reduce && (found == NULL || row->bytes > found->bytes)) {
+            found = row;
         }
     }
-    return largest;
+    return found;
+}
+
+const Gpul__SelfTestRow *verdict_largest(const struct verdict *v)
+{
+    return largest(v, 0, v->world_row_count);
+}
+
+static bool stands_out(const struct verdict *v, const Gpul__SelfTestRow *row)
+{
+    return row != NULL &&
+           (double)row->median_ns * 100 >
+               (double)v->fastest_ns[row - v->rows] * STANDS_OUT_PERCENT;
+}
+
+const Gpul__SelfTestRow *verdict_telling(const struct verdict *v,
+                                         const struct verdict_world *world)
+{
+    const Gpul__SelfTestRow *all = verdict_largest(v);
+    const Gpul__SelfTestRow *within =
+        largest(v, v->world_row_count, v->row_count);
+    /* Nodes with more ranks take longer. */
+    if (world->node_ranks > 0 && stands_out(v, within)) {
+        return within;
+    }
+    return stands_out(v, all) ? all : NULL;
 }

@@ -21,7 +21,8 @@ struct verdict {
     Gpul__SelfTestRow rows[GPUL_PROBE_ROWS_MAX];
     size_t row_count;
     size_t world_row_count; /* of all ranks; those within nodes follow */
-    uint32_t result_count;  /* probes added so far */
+    uint64_t fastest_ns[GPUL_PROBE_ROWS_MAX]; /* the least median of any rank */
+    uint32_t result_count;                    /* probes added so far */
 };
 
 enum verdict_kind {
@@ -65,5 +66,13 @@ void verdict_finish(struct verdict *v, const struct verdict_world *world);
 
 /* All-reduce of all ranks at its largest size; NULL if it was not measured. */
 const Gpul__SelfTestRow *verdict_largest(const struct verdict *v);
+
+/* The row whose slowest rank is worth a name: in a ring all wait for all, so
+ * an all-reduce takes as long on every rank, whichever is slow; but those of
+ * the other nodes do not wait within a node. So the largest all-reduce within
+ * the nodes, or else of all ranks, where it took half as long again on that
+ * rank as on another; NULL: nobody stands out. */
+const Gpul__SelfTestRow *verdict_telling(const struct verdict *v,
+                                         const struct verdict_world *world);
 
 #endif

@@ -291,13 +291,13 @@ for level in quick full; do
     forget_logs
 done
 
-it "links below --min-busbw: exit code 30, both figures"
-on_doubles "link latency 10us bandwidth 10GB/s\nfault rank 5 slow 4x" \
+it "links below --min-busbw: exit code 30, both figures, the slow node"
+least=64K on_doubles "link latency 2ms bandwidth 10GB/s\nfault rank 5 slow 20x" \
     --min-busbw 500 --result "$scratch/result.json"
 expect_status 30
 expect_result 30
-expect_last_line 'SIMULATED: self-test .*busbw of all-reduce at 32 KiB is'
-expect_last_line 'below the 500\.00 GB/s of --min-busbw'
+expect_last_line 'SIMULATED: self-test .*busbw of all-reduce at 64 KiB is'
+expect_last_line 'below the 500\.00 GB/s of --min-busbw; within its node it took longest on rank [45] \(node local-2, device GPU-'
 expect_no_process
 forget_logs
 

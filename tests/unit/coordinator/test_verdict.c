@@ -293,6 +293,46 @@ static void test_within_nodes(void **state)
     assert_int_equal(verdict_add(&v, &why, &from, &a), VERDICT_ERROR);
 }
 
+/* A ring is as slow on every rank; within nodes the slow one's shows. */
+static void test_telling(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t world_ns;
+        uint64_t node_ns;
+        uint32_t node_ranks;
+        int expected; /* row; -1: none */
+    } cases[] = {
+        {500000, 250000, 2, -1}, {740000, 370000, 2, -1},
+        {760000, 250000, 2, 0},  {500000, 380000, 2, 1},
+        {900000, 900000, 2, 1},  {500000, 380000, 0, -1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        Gpul__ProbeRow parts[2];
+        Gpul__ProbeRow *list[2];
+        struct verdict_source from = on_device;
+        struct verdict v;
+        struct text why;
+        Gpul__ProbeResult a = result_in_both(parts, list);
+        from.sweeps_node = true;
+        verdict_init(&v);
+        assert_int_equal(verdict_add(&v, &why, &from, &a), VERDICT_GOOD);
+        parts[0].median_ns = cases[i].world_ns;
+        parts[1].median_ns = cases[i].node_ns;
+        from.rank = 6;
+        assert_int_equal(verdict_add(&v, &why, &from, &a), VERDICT_GOOD);
+        const struct verdict_world world = {
+            .ranks = 8, .nodes = 4, .node_ranks = cases[i].node_ranks};
+        const Gpul__SelfTestRow *found = verdict_telling(&v, &world);
+        if (cases[i].expected < 0) {
+            assert_null(found);
+        } else {
+            assert_ptr_equal(found, &v.rows[cases[i].expected]);
+            assert_int_equal(found->slowest_rank, 6);
+        }
+    }
+}
+
 /* Wrong data within a node names the rank and its device too. */
 static void test_wrong_data_within_node(void **state)
 {
@@ -340,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slowest),
+        cmocka_unit_test(test_telling),
         cmocka_unit_test(test_no_time),
         cmocka_unit_test(test_wrong_data),
         cmocka_unit_test(test_error),
