@@ -139,6 +139,20 @@
  * derivation and an answer. */
 #define GPUL_KEY_UPDATES_MAX 16u
 
+/* Connections that have proved nothing yet, in all: 89 MB if every one of them
+ * replays a recorded ClientHello, 1 MB if none does. And of one address, so
+ * that one machine does not take all places. Nodes that are turned away try
+ * again, and a handshake takes milliseconds. */
+#define GPUL_STRANGERS_MAX 1024u
+#define GPUL_STRANGERS_OF_ADDRESS_MAX 64u
+/* Such a connection sends its first byte within this time of accept, and has
+ * proved its key within that. A node sends at once; the rest is for a slow
+ * network and a busy coordinator. */
+#define GPUL_FIRST_BYTE_MS 2000u
+#define GPUL_PROOF_MS 5000u
+/* One line of the log about them all within this time. */
+#define GPUL_STRANGER_LINE_MS 1000u
+
 /* The job itself. */
 #define GPUL_NODES_MAX 131072u
 #define GPUL_RANKS_PER_NODE_MAX 4096u

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coordinator/gate.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "proto/limits.h"
+
+/* Why a connection was refused: what it is, or what it did not do. */
+enum reason {
+    REASON_FULL = GPUL_STRANGER_COUNT,
+    REASON_ADDRESS_FULL,
+    REASON_SILENT,
+    REASON_SLOW,
+    REASON_COUNT,
+};
+
+/* The place of an entry in a queue; its times to leave are in order there,
+ * since all have the same time. */
+struct link {
+    uint32_t before, after; /* GATE_NONE: none */
+};
+
+struct queue {
+    uint32_t first, last;
+};
+
+enum { SILENT, WAITING, QUEUES };
+
+struct entry {
+    struct link links[QUEUES];
+    uint64_t opened_ms;
+    uint64_t source; /* 0: loopback, not counted */
+    uint32_t conn;
+    bool is_used;
+    bool is_heard;
+    char address[GPUL_ADDRESS_BYTES_MAX + 1];
+};
+
+struct gate {
+    struct entry entries[GPUL_STRANGERS_MAX];
+    struct queue queues[QUEUES]; /* SILENT: not heard; WAITING: all */
+    uint32_t free[GPUL_STRANGERS_MAX];
+    uint32_t free_count;
+    /* What was not said yet. */
+    uint64_t refused[REASON_COUNT];
+    uint64_t refused_total;
+    enum reason last_reason;
+    char last_address[GPUL_ADDRESS_BYTES_MAX + 1];
+    uint64_t next_line_ms;
+    char hint[GPUL_ERROR_TEXT_BYTES];
+    bool is_hint_taken;
+};
+
+struct gate *gate_create(void)
+{
+    struct gate *g = calloc(1, sizeof(*g));
+    if (g == NULL) {
+        return NULL;
+    }
+    for (int q = 0; q < QUEUES; q++) {
+        g->queues[q] = (struct queue){GATE_NONE, GATE_NONE};
+    }
+    for (uint32_t i = 0; i < GPUL_STRANGERS_MAX; i++) {
+        g->free[i] = GPUL_STRANGERS_MAX - 1 - i;
+    }
+    g->free_count = GPUL_STRANGERS_MAX;
+    return g;
+}
+
+void gate_destroy(struct gate *g)
+{
+    free(g);
+}
+
+/* ---- queues ------------------------------------------------------------- */
+
+static void push(struct gate *g, int q, uint32_t at)
+{
+    struct queue *queue = &g->queues[q];
+    g->entries[at].links[q] = (struct link){queue->last, GATE_NONE};
+    if (queue->last != GATE_NONE) {
+        g->entries[queue->last].links[q].after = at;
+    } else {
+        queue->first = at;
+    }
+    queue->last = at;
+}
+
+static void pull(struct gate *g, int q, uint32_t at)
+{
+    struct queue *queue = &g->queues[q];
+    const struct link *link = &g->entries[at].links[q];
+    if (link->before != GATE_NONE) {
+        g->entries[link->before].links[q].after = link->after;
+    } else {
+        queue->first = link->after;
+    }
+    if (link->after != GATE_NONE) {
+        g->entries[link->after].links[q].before = link->before;
+    } else {
+        queue->last = link->before;
+    }
+}
+
+static uint64_t due_ms(const struct gate *g, int q)
+{
+    static const uint64_t limits_ms[QUEUES] = {GPUL_FIRST_BYTE_MS,
+                                               GPUL_PROOF_MS};
+    uint32_t first = g->queues[q].first;
+    return first == GATE_NONE ? UINT64_MAX
+                              : g->entries[first].opened_ms + limits_ms[q];
+}
+
+/* ---- addresses ---------------------------------------------------------- */
+
+static uint64_t number_of(const uint8_t *bytes, size_t n)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < n; i++) {
+        number = number << 8 | bytes[i];
+    }
+    return number;
+}
+
+/* What one machine may choose its addresses from, as a number. IPv4 has the
+ * numbers of ::/32, which no network of IPv6 has. */
+static uint64_t source_of(const char *address)
+{
+    static const uint8_t loopback[16] = {[15] = 1};
+    uint8_t bytes[16];
+    char literal[GPUL_ADDRESS_BYTES_MAX + 1];
+    if (inet_pton(AF_INET, address, bytes) == 1) {
+        return bytes[0] == 127 ? 0 : number_of(bytes, 4);
+    }
+    snprintf(literal, sizeof(literal), "%.*s", (int)strcspn(address, "%"),
+             address);
+    if (inet_pton(AF_INET6, literal, bytes) != 1) {
+        return UINT64_MAX; /* all that has no address, together */
+    }
+    uint64_t network = number_of(bytes, 8);
+    if (memcmp(bytes, loopback, sizeof(bytes)) == 0) {
+        return 0;
+    }
+    return network != 0 ? network : UINT64_MAX;
+}
+
+static uint32_t count_of(const struct gate *g, uint64_t source)
+{
+    uint32_t count = 0;
+    uint32_t at = g->queues[WAITING].first;
+    while (at != GATE_NONE) {
+        count += g->entries[at].source == source;
+        at = g->entries[at].links[WAITING].after;
+    }
+    return count;
+}
+
+/* ---- refusals ----------------------------------------------------------- */
+
+static void refuse(struct gate *g, enum reason reason, const char *address)
+{
+    g->refused[reason]++;
+    g->refused_total++;
+    g->last_reason = reason;
+    snprintf(g->last_address, sizeof(g->last_address), "%s", address);
+}
+
+static const char *words(enum reason reason)
+{
+    switch (reason) {
+    case REASON_FULL:
+        return "too many that have shown no key";
+    case REASON_ADDRESS_FULL:
+        return "too many from one address that have shown no key";
+    case REASON_SILENT:
+        return "said nothing";
+    case REASON_SLOW:
+        return "too slow to show a key";
+    default:
+        return gpul_stranger_words((enum gpul_stranger)reason);
+    }
+}
+
+/* "closed 12 connections without the job's key: HTTP (10), said nothing (2);
+ * the last from 10.0.0.7" */
+static void write_summary(const struct gate *g, char *line)
+{
+    int used = snprintf(line, GATE_LINE_BYTES,
+                        "closed %" PRIu64 " connections without the job's key",
+                        g->refused_total);
+    const char *before = ": ";
+    for (int r = 0; r < REASON_COUNT; r++) {
+        if (g->refused[r] > 0) {
+            used += snprintf(line + used, GATE_LINE_BYTES - (size_t)used,
+                             "%s%s (%" PRIu64 ")", before,
+                             words((enum reason)r), g->refused[r]);
+            before = ", ";
+        }
+    }
+    used += snprintf(line + used, GATE_LINE_BYTES - (size_t)used,
+                     "; the last from %s", g->last_address);
+    assert(used < GATE_LINE_BYTES);
+}
+
+bool gate_line(struct gate *g, char line[GATE_LINE_BYTES], uint64_t now_ms)
+{
+    if (g->refused_total == 0 || now_ms < g->next_line_ms) {
+        return false;
+    }
+    if (g->refused_total == 1) {
+        snprintf(line, GATE_LINE_BYTES,
+                 "closed a connection from %s without the job's key: %s",
+                 g->last_address, words(g->last_reason));
+    } else {
+        write_summary(g, line);
+    }
+    memset(g->refused, 0, sizeof(g->refused));
+    g->refused_total = 0;
+    g->next_line_ms = now_ms + GPUL_STRANGER_LINE_MS;
+    return true;
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+uint32_t gate_opened(struct gate *g, uint32_t conn, const char *address,
+                     uint64_t now_ms)
+{
+    uint64_t source = source_of(address);
+    if (g->free_count == 0) {
+        refuse(g, REASON_FULL, address);
+        return GATE_NONE;
+    }
+    if (source != 0 && count_of(g, source) >= GPUL_STRANGERS_OF_ADDRESS_MAX) {
+        refuse(g, REASON_ADDRESS_FULL, address);
+        return GATE_NONE;
+    }
+    uint32_t ticket = g->free[--g->free_count];
+    struct entry *e = &g->entries[ticket];
+    *e = (struct entry){
+        .opened_ms = now_ms, .source = source, .conn = conn, .is_used = true};
+    snprintf(e->address, sizeof(e->address), "%s", address);
+    push(g, SILENT, ticket);
+    push(g, WAITING, ticket);
+    return ticket;
+}
+
+static struct entry *entry_of(struct gate *g, uint32_t ticket)
+{
+    assert(ticket < GPUL_STRANGERS_MAX && g->entries[ticket].is_used);
+    return &g->entries[ticket];
+}
+
+void gate_heard(struct gate *g, uint32_t ticket)
+{
+    struct entry *e = entry_of(g, ticket);
+    if (!e->is_heard) {
+        e->is_heard = true;
+        pull(g, SILENT, ticket);
+    }
+}
+
+void gate_proved(struct gate *g, uint32_t ticket)
+{
+    gate_heard(g, ticket);
+    pull(g, WAITING, ticket);
+    g->entries[ticket].is_used = false;
+    g->free[g->free_count++] = ticket;
+}
+
+void gate_closed(struct gate *g, uint32_t ticket, enum gpul_stranger kind,
+                 const char *hint)
+{
+    refuse(g, (enum reason)kind, entry_of(g, ticket)->address);
+    if (hint != NULL && g->hint[0] == 0) {
+        snprintf(g->hint, sizeof(g->hint), "%s", hint);
+    }
+    gate_proved(g, ticket);
+}
+
+uint32_t gate_expel(struct gate *g, uint64_t now_ms)
+{
+    for (int q = 0; q < QUEUES; q++) {
+        if (due_ms(g, q) <= now_ms) {
+            uint32_t ticket = g->queues[q].first;
+            refuse(g, q == SILENT ? REASON_SILENT : REASON_SLOW,
+                   g->entries[ticket].address);
+            gate_proved(g, ticket);
+            return g->entries[ticket].conn;
+        }
+    }
+    return GATE_NONE;
+}
+
+const char *gate_take_hint(struct gate *g)
+{
+    if (g->hint[0] == 0 || g->is_hint_taken) {
+        return NULL;
+    }
+    g->is_hint_taken = true;
+    return g->hint;
+}
+
+uint64_t gate_next_deadline_ms(const struct gate *g)
+{
+    uint64_t due = g->refused_total > 0 ? g->next_line_ms : UINT64_MAX;
+    for (int q = 0; q < QUEUES; q++) {
+        uint64_t other = due_ms(g, q);
+        due = other < due ? other : due;
+    }
+    return due;
+}
+
+uint32_t gate_held(const struct gate *g)
+{
+    return GPUL_STRANGERS_MAX - g->free_count;
+}
