@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a rank that failed has left behind, made fit to be read: the last
+ * lines of its stderr, what NCCL complained of, the kernel's word on its
+ * death. All of it comes from the rank, so it may be anything. Pure.
+ */
+#ifndef WORKER_EVIDENCE_H
+#define WORKER_EVIDENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+
+/* The last lines, from the last `n` bytes; `is_cut`: there were more before
+ * them, so the first line is left out (one that fills all of it is kept, with
+ * "..." before it). What a terminal would not show is left out: escape
+ * sequences, and the earlier states of a progress bar. Returns its length. */
+size_t evidence_tail(char out[GPUL_TAIL_BYTES_MAX + 1], const char *bytes,
+                     size_t n, bool is_cut);
+
+enum { EVIDENCE_LINE_BYTES = 512, EVIDENCE_STREAMS = 2 };
+
+/* NCCL's complaints in what a rank writes, as it goes by. All zero: none. */
+struct evidence_nccl {
+    struct {
+        char bytes[EVIDENCE_LINE_BYTES]; /* of a line without an end yet */
+        size_t used;
+        bool is_wanted; /* whatever it says: the line before announced it */
+    } open[EVIDENCE_STREAMS];
+    char *found[GPUL_NCCL_WARNINGS_MAX]; /* owned */
+    size_t count;
+};
+
+/* Bytes of a stream (0 or 1), cut anywhere. Without memory a line is missed. */
+void evidence_nccl_take(struct evidence_nccl *e, unsigned stream,
+                        const char *bytes, size_t n);
+/* No more will come: a last line without its end counts. */
+void evidence_nccl_end(struct evidence_nccl *e);
+void evidence_nccl_release(struct evidence_nccl *e);
+
+/* Does a record of /dev/kmsg say that this process was killed for want of
+ * memory? Source of its form: dump_oom_victim and oom_kill_process in the
+ * kernel's mm/oom_kill.c. */
+bool evidence_is_oom_record(const char *record, size_t n, int32_t pid);
+
+#endif
