@@ -182,6 +182,7 @@ static void judge_success(struct rendezvous *r, uint32_t rank)
 static bool is_by_stop(const struct rendezvous *r, const Gpul__Exit *fate)
 {
     bool is_out_of_memory =
+        fate->signal == SIGKILL &&
         fate->out_of_memory >= GPUL__EXIT__OUT_OF_MEMORY__CGROUP;
     if (fate->exec_errno != 0 || is_out_of_memory) {
         return false;

@@ -74,13 +74,12 @@ static void append_line(struct gpul_buf *out, const char *line, size_t n)
     gpul_buf_append_text(out, shown < n ? "...\n" : "\n");
 }
 
-static void append_tail(struct gpul_buf *out, const char *tail)
+static void append_tail(struct gpul_buf *out, const char *line)
 {
-    if (tail[0] == 0) {
+    if (line[0] == 0) {
         return;
     }
     gpul_buf_append_text(out, "  the end of its standard error:\n");
-    const char *line = last_lines(tail, FAILURE_TAIL_LINES_MAX);
     while (line != NULL && line[0] != 0) {
         const char *end = strchr(line, '\n');
         append_line(out, line,
@@ -90,9 +89,9 @@ static void append_tail(struct gpul_buf *out, const char *tail)
 }
 
 /* What stands in the lines above is not said again. */
-static void append_warnings(struct gpul_buf *out, const Gpul__Evidence *e)
+static void append_warnings(struct gpul_buf *out, const Gpul__Evidence *e,
+                            const char *shown)
 {
-    const char *shown = last_lines(e->tail, FAILURE_TAIL_LINES_MAX);
     for (size_t i = 0; i < e->n_nccl_warnings; i++) {
         if (strstr(shown, e->nccl_warnings[i]) == NULL) {
             gpul_buf_appendf(out, "  NCCL: %s\n", e->nccl_warnings[i]);
@@ -101,11 +100,15 @@ static void append_warnings(struct gpul_buf *out, const Gpul__Evidence *e)
 }
 
 static void append_exception(struct gpul_buf *out,
-                             const struct failure_exception *x)
+                             const struct failure_exception *x,
+                             const char *shown)
 {
-    gpul_buf_appendf(out, "  exception: %s%s%s\n", x->type,
-                     x->type[0] != 0 && x->message[0] != 0 ? ": " : "",
-                     x->message);
+    const char *words = x->message[0] != 0 ? x->message : x->type;
+    if (strstr(shown, words) == NULL) {
+        gpul_buf_appendf(out, "  exception: %s%s%s\n", x->type,
+                         x->type[0] != 0 && x->message[0] != 0 ? ": " : "",
+                         x->message);
+    }
     if (x->last[0] != 0) {
         gpul_buf_appendf(out, "  raised at %s", x->last);
         if (strcmp(x->first, x->last) != 0) {
@@ -118,13 +121,15 @@ static void append_exception(struct gpul_buf *out,
 static void append_rest(struct gpul_buf *out, const Gpul__Exit *e,
                         const struct failure_exception *exception)
 {
+    const char *shown = "";
     append_memory(out, e);
     if (e->evidence != NULL) {
-        append_tail(out, e->evidence->tail);
-        append_warnings(out, e->evidence);
+        shown = last_lines(e->evidence->tail, FAILURE_TAIL_LINES_MAX);
+        append_tail(out, shown);
+        append_warnings(out, e->evidence, shown);
     }
     if (exception != NULL) {
-        append_exception(out, exception);
+        append_exception(out, exception, shown);
     }
 }
 

@@ -67,8 +67,8 @@ static bool is_log_folder(const char *name)
 
 static bool is_log_file(const char *name)
 {
-    static const char *const of_ranks[] = {".out", ".err", ".log", ".nccl",
-                                           NULL};
+    static const char *const of_ranks[] = {".out",  ".err",        ".log",
+                                           ".nccl", ".error.json", NULL};
     static const char *const of_scouts[] = {".log", NULL};
     return is_numbered(name, "rank-", of_ranks) ||
            is_numbered(name, "scout-", of_scouts);

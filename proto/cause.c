@@ -2,6 +2,7 @@
 #include "proto/cause.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "common/signals.h"
@@ -42,8 +43,14 @@ const char *gpul_exit_cause(char out[GPUL_CAUSE_BYTES], const Gpul__Exit *fate)
                  gpul_format_signal(name, fate->signal),
                  why != NULL ? ": " : "", why != NULL ? why : "");
     } else {
-        snprintf(out, GPUL_CAUSE_BYTES, "exited with code %u%s%s", fate->code,
-                 fate->text[0] != 0 ? ": " : "", fate->text);
+        bool has_lost_one =
+            fate->out_of_memory == GPUL__EXIT__OUT_OF_MEMORY__CGROUP &&
+            !fate->is_stopped;
+        snprintf(out, GPUL_CAUSE_BYTES, "exited with code %u%s%s%s", fate->code,
+                 fate->text[0] != 0 ? ": " : "", fate->text,
+                 has_lost_one ? "; a process in its cgroup was killed for want "
+                                "of memory"
+                              : "");
     }
     return out;
 }

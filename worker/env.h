@@ -84,6 +84,7 @@ struct env_input {
     uint32_t beat_fd;                /* that a rank may beat through; 0: none */
     const char *const *command;      /* argv, NULL-terminated, or NULL */
     const char *tf_config_dir;       /* mode FILE: where the files will be */
+    const char *error_dir;           /* where torch writes, NULL: nowhere */
     const char *const *inherited;    /* "NAME=VALUE", NULL-terminated */
     const struct env_variable *user; /* -x */
     size_t user_count;

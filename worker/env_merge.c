@@ -99,13 +99,14 @@ static struct env_slot slot_inherited(const struct trio *t,
 
 static struct env_slot slot_of_default(struct env_plan *p, const struct trio *t)
 {
+    const char *ours = t->claim->value; /* NULL: each rank's own */
     if (!t->claim->is_quiet && !p->is_nested &&
-        strcmp(t->claim->value, t->inherited->value) != 0) {
+        (ours == NULL || strcmp(ours, t->inherited->value) != 0)) {
         env_plan_note(p,
                       "%s=%s is kept from your environment (gpulaunch's "
                       "default is %s)",
                       t->name, shorten(p, t->inherited->value),
-                      name_ours(p, t->claim, t->claim->value));
+                      name_ours(p, t->claim, ours));
     }
     const char *rule =
         env_plan_format(p, "your own; by default %s", t->claim->rule);

@@ -6,8 +6,12 @@
  * Sources: PyTorch's torch/distributed/rendezvous.py (env://, agent store),
  * torch/distributed/elastic/agent/server/local_elastic_agent.py (the set).
  */
+#include <string.h>
+
 #include "worker/env_plan.h"
 #include "worker/env_rules.h"
+#include "worker/evidence.h"
+#include "worker/put.h"
 
 static void add_place(struct env_plan *p)
 {
@@ -48,10 +52,39 @@ static void add_elastic(struct env_plan *p)
                     "PyTorch: rank 0 hosts the store itself", "False");
 }
 
+static char *put_error_file(char *out, const struct env_plan *p,
+                            uint32_t local_rank)
+{
+    out = put_text(out, p->in->error_dir);
+    out = put_text(out, "/rank-");
+    out = put_u32(out, p->first_rank + local_rank);
+    return put_text(out, EVIDENCE_ERROR_ENDING);
+}
+
+/* The user's own stays; that of a torchrun around us is not the user's. */
+static void add_error_file(struct env_plan *p)
+{
+    bool is_in_torchrun = env_plan_inherited(p, "TORCHELASTIC_RUN_ID") != NULL;
+    if (p->in->error_dir == NULL) {
+        return; /* then env_scrub drops what is left of another */
+    }
+    env_claim(p, (struct env_claim){
+                     .name = "TORCHELASTIC_ERROR_FILE",
+                     .rule = "PyTorch: where `record` writes an exception",
+                     .put = put_error_file,
+                     .bytes_max = strlen(p->in->error_dir) +
+                                  sizeof("/rank-" EVIDENCE_ERROR_ENDING) +
+                                  PUT_U32_BYTES_MAX,
+                     .strength = is_in_torchrun ? ENV_IDENTITY : ENV_TUNING,
+                     .is_per_node = true,
+                 });
+}
+
 void env_torch_add(struct env_plan *p)
 {
     add_place(p);
     add_elastic(p);
+    add_error_file(p);
     env_claim_value(p, "MASTER_ADDR", "PyTorch: the node of rank 0, bare",
                     env_master_address(p));
     env_claim_u32(p, "MASTER_PORT", "PyTorch: leased on the node of rank 0",

@@ -245,21 +245,29 @@ void evidence_nccl_release(struct evidence_nccl *e)
 
 /* ---- the kernel's log ---------------------------------------------------- */
 
-/* The number that stands behind `before`, and is followed by `after`. */
-static bool has_number(const char *record, size_t n, const char *before,
-                       int32_t number, char after)
+/* The number that stands behind `before` and is followed by `after`. */
+static int32_t number_behind(const char *record, size_t n, const char *before,
+                             char after)
 {
-    char text[64];
-    int length = snprintf(text, sizeof(text), "%s%d%c", before, number, after);
-    return length > 0 && memmem(record, n, text, (size_t)length) != NULL;
+    const char *at = memmem(record, n, before, strlen(before));
+    int64_t number = 0;
+    if (at == NULL) {
+        return 0;
+    }
+    const char *end = record + n;
+    at += strlen(before);
+    while (at < end && is_between(*at, '0', '9') && number < INT32_MAX) {
+        number = 10 * number + (*at++ - '0');
+    }
+    bool is_whole = at < end && *at == after && number <= INT32_MAX;
+    return is_whole ? (int32_t)number : 0;
 }
 
-bool evidence_is_oom_record(const char *record, size_t n, int32_t pid)
+int32_t evidence_oom_pid(const char *record, size_t n)
 {
-    if (pid <= 0) {
-        return false;
+    int32_t pid = number_behind(record, n, "Killed process ", ' ');
+    if (pid == 0 && has(record, n, "oom-kill:")) {
+        pid = number_behind(record, n, ",pid=", ',');
     }
-    return (has(record, n, "oom-kill:") &&
-            has_number(record, n, ",pid=", pid, ',')) ||
-           has_number(record, n, "Killed process ", pid, ' ');
+    return pid;
 }

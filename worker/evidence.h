@@ -13,6 +13,10 @@
 
 #include "proto/limits.h"
 
+/* Of the file in the ranks' log folder that torch writes the exception to:
+ * "rank-3.error.json". */
+#define EVIDENCE_ERROR_ENDING ".error.json"
+
 /* The last lines, from the last `n` bytes; `is_cut`: there were more before
  * them, so the first line is left out (one that fills all of it is kept, with
  * "..." before it). What a terminal would not show is left out: escape
@@ -40,9 +44,9 @@ void evidence_nccl_take(struct evidence_nccl *e, unsigned stream,
 void evidence_nccl_end(struct evidence_nccl *e);
 void evidence_nccl_release(struct evidence_nccl *e);
 
-/* Does a record of /dev/kmsg say that this process was killed for want of
- * memory? Source of its form: dump_oom_victim and oom_kill_process in the
- * kernel's mm/oom_kill.c. */
-bool evidence_is_oom_record(const char *record, size_t n, int32_t pid);
+/* The process that was killed for want of memory, as a record of /dev/kmsg
+ * says; 0: it says nothing of that kind. Source of its form: dump_header and
+ * __oom_kill_process in the kernel's mm/oom_kill.c. */
+int32_t evidence_oom_pid(const char *record, size_t n);
 
 #endif

@@ -10,8 +10,6 @@
 #include <stdint.h>
 
 enum {
-    /* Bytes at the end of a rank's stderr that are judged. */
-    FAILURE_TAIL_BYTES = 4096,
     /* A rank that ran longer than this did not fail for want of its port. */
     FAILURE_EARLY_MS = 60000,
 };

@@ -90,6 +90,7 @@ static int put_texts(struct launch *l, const struct launch_input *in)
     }
     l->input.command = (const char *const *)l->arguments;
     l->input.tf_config_dir = l->log_folder;
+    l->input.error_dir = l->log_folder;
     return rc;
 }
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "proto/limits.h"
-#include "worker/failure.h"
 #include "worker/logpipe.h"
 
 /* What a pipe holds, by default, so one read empties it. */
@@ -28,12 +27,6 @@ struct stream {
     struct logpipe pipe;
 };
 
-/* The end of what a rank wrote to stderr. */
-struct tail {
-    char *bytes; /* FAILURE_TAIL_BYTES, NULL before the first byte */
-    size_t used;
-};
-
 struct output {
     uv_loop_t *loop;
     struct ranklogs *logs;
@@ -41,11 +34,11 @@ struct output {
     void *arg;
     struct output_job job;
     struct stream *open;
-    struct tail *tails; /* by local rank */
-    uint64_t in_flight; /* sent, not yet credited */
-    bool is_paused;     /* no pipe is polled */
-    bool is_discarding; /* until new ranks start */
-    bool is_finishing;  /* no writer is left */
+    struct lastwords *words; /* by local rank */
+    uint64_t in_flight;      /* sent, not yet credited */
+    bool is_paused;          /* no pipe is polled */
+    bool is_discarding;      /* until new ranks start */
+    bool is_finishing;       /* no writer is left */
     bool has_told_drained;
     bool has_told_broken;
     size_t closing; /* streams that libuv still has */
@@ -72,19 +65,19 @@ int output_create(struct output **out, uv_loop_t *loop, struct ranklogs *logs,
     return 0;
 }
 
-static void free_tails(struct output *o)
+static void free_words(struct output *o)
 {
-    for (uint32_t i = 0; o->tails != NULL && i < o->job.rank_count; i++) {
-        free(o->tails[i].bytes);
+    for (uint32_t i = 0; o->words != NULL && i < o->job.rank_count; i++) {
+        lastwords_release(&o->words[i]);
     }
-    free(o->tails);
-    o->tails = NULL;
+    free(o->words);
+    o->words = NULL;
 }
 
 static void free_when_closed(struct output *o)
 {
     if (o->is_destroyed && o->closing == 0) {
-        free_tails(o);
+        free_words(o);
         free(o);
     }
 }
@@ -93,14 +86,14 @@ int output_begin(struct output *o, const struct output_job *job,
                  struct gpul_error *err)
 {
     assert(o->open == NULL);
-    free_tails(o);
+    free_words(o);
     o->job = *job;
     o->is_discarding = false;
     o->is_finishing = false;
     o->has_told_drained = false;
     o->has_told_broken = false;
-    o->tails = calloc(job->rank_count, sizeof(*o->tails));
-    return o->tails != NULL ? 0 : gpul_fail(err, GPUL_ENOMEM, "output");
+    o->words = calloc(job->rank_count, sizeof(*o->words));
+    return o->words != NULL ? 0 : gpul_fail(err, GPUL_ENOMEM, "output");
 }
 
 /* ---- credit ------------------------------------------------------------- */
@@ -166,24 +159,6 @@ static void tell_broken(struct output *o, const struct gpul_error *err)
     }
 }
 
-static void keep_tail(struct tail *t, const char *bytes, size_t n)
-{
-    if (t->bytes == NULL && (t->bytes = malloc(FAILURE_TAIL_BYTES)) == NULL) {
-        return; /* only the judgement of a failure suffers */
-    }
-    if (n > FAILURE_TAIL_BYTES) {
-        bytes += n - FAILURE_TAIL_BYTES;
-        n = FAILURE_TAIL_BYTES;
-    }
-    size_t kept = t->used;
-    if (kept > FAILURE_TAIL_BYTES - n) {
-        kept = FAILURE_TAIL_BYTES - n;
-        memmove(t->bytes, t->bytes + t->used - kept, kept);
-    }
-    memcpy(t->bytes + kept, bytes, n);
-    t->used = kept + n;
-}
-
 static void send_frame(struct stream *s, char *bytes, size_t n)
 {
     struct output *o = s->output;
@@ -206,9 +181,8 @@ static void send_frame(struct stream *s, char *bytes, size_t n)
 static void show(struct stream *s, char *bytes, size_t n)
 {
     struct output *o = s->output;
-    if (s->pipe.stream == RANKLOG_ERR) {
-        keep_tail(&o->tails[s->local_rank], bytes, n);
-    }
+    lastwords_take(&o->words[s->local_rank], s->pipe.stream == RANKLOG_ERR,
+                   bytes, n);
     while (n > 0 && is_forwarding(o)) {
         size_t piece = n < GPUL_OUTPUT_BYTES_MAX ? n : GPUL_OUTPUT_BYTES_MAX;
         send_frame(s, bytes, piece);
@@ -223,7 +197,7 @@ static enum progress read_once(struct stream *s)
 {
     struct output *o = s->output;
     struct gpul_error trouble = {0};
-    bool is_shown = is_forwarding(o) || s->pipe.stream == RANKLOG_ERR;
+    bool is_shown = !o->is_discarding || s->pipe.stream == RANKLOG_ERR;
     size_t n = room(o);
     if (n == 0) {
         return READ_NO_CREDIT;
@@ -339,8 +313,7 @@ int output_add(struct output *o, uint32_t local_rank,
 
 /* ---- the end of a rank -------------------------------------------------- */
 
-void output_tail(struct output *o, uint32_t local_rank, const char **tail,
-                 size_t *n)
+struct lastwords *output_words(struct output *o, uint32_t local_rank)
 {
     struct stream *next;
     for (struct stream *s = o->open; s != NULL; s = next) {
@@ -349,9 +322,8 @@ void output_tail(struct output *o, uint32_t local_rank, const char **tail,
             close_stream(s);
         }
     }
-    *tail = o->tails[local_rank].bytes;
-    *n = o->tails[local_rank].used;
     set_paused(o, room(o) == 0);
+    return &o->words[local_rank];
 }
 
 void output_touch_log(struct output *o, uint32_t local_rank)

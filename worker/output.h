@@ -20,6 +20,7 @@
 
 #include "common/error.h"
 #include "proto/message.h"
+#include "worker/lastwords.h"
 #include "worker/ranklogs.h"
 
 struct output;
@@ -63,9 +64,8 @@ int output_add(struct output *o, uint32_t local_rank,
                enum ranklog_stream stream, int fd, struct gpul_error *err);
 
 /* A rank has ended: take what it has left in its pipes as far as the credit
- * goes, and give the end of its stderr, borrowed until the next call. */
-void output_tail(struct output *o, uint32_t local_rank, const char **tail,
-                 size_t *n);
+ * goes, and give what was kept of it all, until the next output_begin. */
+struct lastwords *output_words(struct output *o, uint32_t local_rank);
 
 /* Make sure that the stderr log of a failed rank exists: its path is shown
  * to the user. */

@@ -2,6 +2,7 @@
 #include "worker/rankexits.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,16 @@
 
 #include "proto/limits.h"
 #include "proto/text.h"
+#include "worker/cgroup.h"
 #include "worker/failure.h"
+#include "worker/leftovers.h"
 #include "worker/ports.h"
 
 void rankexits_init(struct rankexits *x, struct output *output,
                     struct ranklogs *logs)
 {
     *x = (struct rankexits){.output = output, .logs = logs};
+    kernlog_open_fd(&x->kernlog, -1);
 }
 
 static void free_exits(struct rankexits *x, size_t n)
@@ -37,11 +41,16 @@ void rankexits_release(struct rankexits *x)
     free(x->list);
     x->list = NULL;
     x->room = 0;
+    kernlog_close(&x->kernlog);
 }
 
-int rankexits_begin(struct rankexits *x, uint32_t ranks, struct gpul_error *err)
+int rankexits_begin(struct rankexits *x, uint32_t ranks, bool are_held,
+                    struct gpul_error *err)
 {
     rankexits_release(x);
+    kernlog_open(&x->kernlog);
+    x->has_missed_some = are_held;
+    x->evidence_count = 0;
     x->list = calloc(ranks, sizeof(*x->list));
     x->room = x->list != NULL ? ranks : 0;
     return x->list != NULL ? 0 : gpul_fail(err, GPUL_ENOMEM, "%u ranks", ranks);
@@ -109,19 +118,19 @@ void rankexits_add_port_taken(struct rankexits *x, uint32_t rank, uint16_t port)
     }
 }
 
-static bool is_bind_error(struct rankexits *x, const struct launch *launch,
-                          uint32_t local_rank, uint64_t ran_ms)
+static bool is_bind_error(const struct lastwords *words,
+                          const struct launch *launch, uint32_t local_rank,
+                          uint64_t ran_ms)
 {
     uint16_t ports[LAUNCH_PORTS_MAX];
-    struct failure_end end = {.ran_ms = ran_ms, .ports = ports};
-    if (ran_ms > FAILURE_EARLY_MS) {
+    struct failure_end end = {.ran_ms = ran_ms,
+                              .tail = words->tail,
+                              .tail_bytes = words->used,
+                              .ports = ports};
+    if (ran_ms > FAILURE_EARLY_MS || end.tail_bytes == 0) {
         return false;
     }
-    output_tail(x->output, local_rank, &end.tail, &end.tail_bytes);
     end.port_count = launch_ports(launch, local_rank, ports);
-    if (end.tail_bytes == 0) {
-        return false;
-    }
     /* The job's shared ports are rightly taken while other ranks run. */
     end.is_port_taken = !ports_check_free(ports[0]);
     return failure_is_bind_error(&end);
@@ -142,22 +151,70 @@ static void add_log(struct rankexits *x, Gpul__Exit *e, uint32_t local_rank)
     }
 }
 
+/* Is there a counter that the keeper has looked at? It is in our cgroup. */
+static bool has_counter(void)
+{
+    struct cgroup_oom counter;
+    cgroup_oom_open(&counter, "");
+    bool is_there = counter.fd != 0;
+    cgroup_oom_close(&counter);
+    return is_there;
+}
+
+/* Was it killed for want of memory? No is only said where that would have
+ * been seen. */
+static Gpul__Exit__OutOfMemory judge_memory(struct rankexits *x,
+                                            const struct rankend *end)
+{
+    bool is_killed =
+        WIFSIGNALED(end->status) && WTERMSIG(end->status) == SIGKILL;
+    if (end->is_out_of_memory) {
+        return GPUL__EXIT__OUT_OF_MEMORY__CGROUP;
+    }
+    if (!is_killed) {
+        return GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN;
+    }
+    if (kernlog_has_killed(&x->kernlog, end->pid)) {
+        return GPUL__EXIT__OUT_OF_MEMORY__KERNEL;
+    }
+    bool is_seen =
+        (x->kernlog.is_whole && !x->has_missed_some) || has_counter();
+    return is_seen ? GPUL__EXIT__OUT_OF_MEMORY__NO
+                   : GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN;
+}
+
+static void add_failure(struct rankexits *x, Gpul__Exit *e,
+                        const struct launch *launch, uint32_t local_rank,
+                        const struct rankend *end)
+{
+    struct lastwords *words = output_words(x->output, local_rank);
+    e->is_bind_error =
+        e->code != 0 && is_bind_error(words, launch, local_rank, end->ran_ms);
+    e->out_of_memory = judge_memory(x, end);
+    add_log(x, e, local_rank);
+    if (x->evidence_count < GPUL_EVIDENCES_MAX) {
+        e->evidence = leftovers_collect(words, x->logs, e->rank);
+        x->evidence_count += e->evidence != NULL ? 1 : 0;
+    }
+}
+
 void rankexits_add_ended(struct rankexits *x, const struct launch *launch,
-                         uint32_t local_rank, int status, uint64_t ran_ms)
+                         uint32_t local_rank, const struct rankend *end)
 {
     Gpul__Exit *e = add(x, launch->first_rank + local_rank);
     if (e == NULL) {
         return;
     }
-    e->ran_ms = ran_ms;
-    if (WIFSIGNALED(status)) {
-        e->signal = (uint32_t)WTERMSIG(status);
+    e->pid = (uint32_t)end->pid;
+    e->ran_ms = end->ran_ms;
+    e->cpu_ms = end->cpu_ms;
+    e->rss_bytes = end->rss_bytes;
+    if (WIFSIGNALED(end->status)) {
+        e->signal = (uint32_t)WTERMSIG(end->status);
     } else {
-        e->code = (uint32_t)WEXITSTATUS(status);
-        e->is_bind_error =
-            e->code != 0 && is_bind_error(x, launch, local_rank, ran_ms);
+        e->code = (uint32_t)WEXITSTATUS(end->status);
     }
-    if (status != 0) {
-        add_log(x, e, local_rank);
+    if (end->status != 0) {
+        add_failure(x, e, launch, local_rank, end);
     }
 }

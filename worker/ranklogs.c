@@ -14,6 +14,7 @@
 
 #include "common/makeparents.h"
 #include "common/writeall.h"
+#include "worker/evidence.h"
 
 enum { NAME_BYTES = 32 };
 
@@ -30,6 +31,22 @@ static void close_folder(struct ranklogs *l)
     }
 }
 
+static void folder_path(const struct ranklogs *l, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/%s", l->log_dir, l->name);
+}
+
+/* It was made for files that ranks may write; if they have not, it goes. */
+static void leave_folder(struct ranklogs *l)
+{
+    if (l->folder >= 0) {
+        char path[PATH_MAX];
+        folder_path(l, path);
+        rmdir(path);
+    }
+    close_folder(l);
+}
+
 static void forget_made(struct ranklogs *l)
 {
     for (size_t i = 0; i < l->made_count; i++) {
@@ -40,7 +57,7 @@ static void forget_made(struct ranklogs *l)
 
 void ranklogs_release(struct ranklogs *l)
 {
-    close_folder(l);
+    leave_folder(l);
     forget_made(l);
     free(l->made);
     free(l->log_dir);
@@ -58,7 +75,7 @@ int ranklogs_begin(struct ranklogs *l, const char *log_dir, uint32_t attempt,
 int ranklogs_begin_folder(struct ranklogs *l, const char *log_dir,
                           const char *name, struct gpul_error *err)
 {
-    close_folder(l);
+    leave_folder(l);
     free(l->log_dir);
     l->log_dir = NULL;
     l->resumes = false;
@@ -138,11 +155,6 @@ static int enter(int *out, int parent, const char *name, const char *shown,
     return 0;
 }
 
-static void folder_path(const struct ranklogs *l, char path[PATH_MAX])
-{
-    snprintf(path, PATH_MAX, "%s/%s", l->log_dir, l->name);
-}
-
 static int make_folder(struct ranklogs *l, struct gpul_error *err)
 {
     if (l->folder >= 0) {
@@ -198,6 +210,14 @@ int ranklogs_create(struct ranklogs *l, int *out, const char *name,
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s/%s", l->log_dir, l->name, name);
     int fd = open_file(l, name);
+    if (fd < 0 && errno == ENOENT) { /* another node's agent saw it empty */
+        close_folder(l);
+        rc = make_folder(l, err);
+        fd = rc == 0 ? open_file(l, name) : -1;
+    }
+    if (rc != 0) {
+        return rc;
+    }
     if (fd < 0) {
         return gpul_fail_errno(err, errno, "%s", path);
     }
@@ -238,6 +258,63 @@ int ranklogs_put_file(struct ranklogs *l, const char *name, const char *text,
     }
     close(fd);
     return rc;
+}
+
+/* ---- what ranks write themselves ---------------------------------------- */
+
+int ranklogs_expect_errors(struct ranklogs *l, uint32_t first_rank,
+                           uint32_t count, struct gpul_error *err)
+{
+    int rc = ranklogs_is_on(l) ? make_folder(l, err) : 0;
+    for (uint32_t i = 0; rc == 0 && ranklogs_is_on(l) && i < count; i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof(path), "%s/%s/rank-%u" EVIDENCE_ERROR_ENDING,
+                 l->log_dir, l->name, first_rank + i);
+        rc = keep_made(l, path);
+    }
+    return rc;
+}
+
+/* The first `n` bytes of a file, or the last; only of a plain one of this
+ * user's, since a rank may have put anything there. 0: there is none. */
+static size_t read_file(struct ranklogs *l, const char *name, void *bytes,
+                        size_t n, uint64_t *size, bool is_end)
+{
+    struct stat st;
+    *size = 0;
+    if (!ranklogs_is_on(l) || make_folder(l, NULL) != 0) {
+        return 0;
+    }
+    int fd =
+        openat(l->folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    ssize_t got = 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()) {
+        bool is_long = st.st_size > (off_t)n;
+        *size = (uint64_t)st.st_size;
+        got =
+            pread(fd, bytes, n, is_end && is_long ? st.st_size - (off_t)n : 0);
+    }
+    close(fd);
+    return got > 0 ? (size_t)got : 0;
+}
+
+size_t ranklogs_read_error(struct ranklogs *l, uint32_t rank, void *bytes,
+                           size_t n, uint64_t *size)
+{
+    char name[2 * NAME_BYTES];
+    snprintf(name, sizeof(name), "rank-%u" EVIDENCE_ERROR_ENDING, rank);
+    return read_file(l, name, bytes, n, size, false);
+}
+
+size_t ranklogs_read_end(struct ranklogs *l, uint32_t rank, void *bytes,
+                         size_t n, uint64_t *size)
+{
+    char name[NAME_BYTES];
+    file_name(name, rank, RANKLOG_ERR);
+    return read_file(l, name, bytes, n, size, true);
 }
 
 /* ---- another agent's ---------------------------------------------------- */

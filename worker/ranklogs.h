@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The log files of this node's ranks, byte for byte what they wrote:
- * <log_dir>/attempt-<n>/rank-<r>.out and .err. Files and folders appear with
- * the first byte, so a quiet success leaves nothing. Edge.
+ * <log_dir>/attempt-<n>/rank-<r>.out and .err. Files appear with the first
+ * byte, and an empty folder goes, so a quiet success leaves nothing. Edge.
  *
  * The two innermost folders must be real folders of this user; files are
  * created, never opened: a log goes into no file that was there before. Only
@@ -71,6 +71,18 @@ int ranklogs_create(struct ranklogs *l, int *fd, const char *name,
  * log folder. Errors as open. */
 int ranklogs_put_file(struct ranklogs *l, const char *name, const char *text,
                       struct gpul_error *err);
+
+/* Ranks may write rank-<r>.error.json: make the folder that they stand in, and
+ * remove them with all else. Errors as open. */
+int ranklogs_expect_errors(struct ranklogs *l, uint32_t first_rank,
+                           uint32_t count, struct gpul_error *err);
+
+/* The first n bytes of that file, the last n of the rank's stderr log; returns
+ * how many, 0 where there is no such plain file, and its size in *size. */
+size_t ranklogs_read_error(struct ranklogs *l, uint32_t rank, void *bytes,
+                           size_t n, uint64_t *size);
+size_t ranklogs_read_end(struct ranklogs *l, uint32_t rank, void *bytes,
+                         size_t n, uint64_t *size);
 
 /* Remove the files that were made here, and the folders if then empty. */
 void ranklogs_remove(struct ranklogs *l);

@@ -23,6 +23,7 @@ enum rank_state {
 
 struct rank {
     enum rank_state state;
+    int32_t pid; /* 0: not known yet */
     uint64_t started_ms;
     /* Of a held one: RANK, or EXIT since that came; and its pipes. */
     struct keeper_packet last;
@@ -92,10 +93,11 @@ void ranks_destroy(struct ranks *r)
     }
 }
 
-static int make_room(struct ranks *r, uint32_t count, struct gpul_error *err)
+static int make_room(struct ranks *r, uint32_t count, bool are_held,
+                     struct gpul_error *err)
 {
     forget(r);
-    int rc = rankexits_begin(&r->exits, count, err);
+    int rc = rankexits_begin(&r->exits, count, are_held, err);
     r->list = rc == 0 ? calloc(count, sizeof(*r->list)) : NULL;
     if (r->list == NULL) {
         return gpul_fail(rc == 0 ? err : NULL, GPUL_ENOMEM, "%u ranks", count);
@@ -188,7 +190,15 @@ static void end_rank(struct ranks *r, uint32_t local_rank,
     rank->state = RANK_OVER;
     input_ended(r->input, local_rank);
     hangwatch_ended(r->watch, local_rank);
-    rankexits_add_ended(&r->exits, r->launch, local_rank, end->status, ran_ms);
+    const struct rankend told = {
+        .status = end->status,
+        .pid = rank->pid,
+        .ran_ms = ran_ms,
+        .cpu_ms = end->cpu_ms,
+        .rss_bytes = end->rss_bytes,
+        .is_out_of_memory = end->is_out_of_memory,
+    };
+    rankexits_add_ended(&r->exits, r->launch, local_rank, &told);
 }
 
 /* ---- starting ------------------------------------------------------------ */
@@ -303,7 +313,7 @@ int ranks_start(struct ranks *r, const struct launch *launch,
 {
     bool are_held =
         ranks_are_held(r, all->generation) && r->count == launch->rank_count;
-    int rc = are_held ? 0 : make_room(r, launch->rank_count, err);
+    int rc = are_held ? 0 : make_room(r, launch->rank_count, false, err);
     if (rc == 0) {
         rc = input_begin(r->input, all->generation, all->job,
                          launch->first_rank, launch->rank_count, err);
@@ -316,6 +326,8 @@ int ranks_start(struct ranks *r, const struct launch *launch,
     rankstart_begin(&r->start, launch, r->logs);
     hangwatch_begin(r->watch, all->job->hang, launch->first_rank, r->count);
     raise_descriptor_limit(r->count);
+    /* Without the folder torch says so, and its exception stays unread. */
+    ranklogs_expect_errors(r->logs, launch->first_rank, r->count, NULL);
     for (uint32_t i = 0; i < r->count && !r->is_orphaned; i++) {
         if (r->list[i].state == RANK_HELD) {
             adopt(r, i);
@@ -331,7 +343,7 @@ int ranks_fail(struct ranks *r, const Gpul__Assign *assign,
                const struct gpul_error *why, struct gpul_error *err)
 {
     int exec_errno = why->status == GPUL_ELIMIT ? E2BIG : EINVAL;
-    int rc = make_room(r, assign->rank_count, err);
+    int rc = make_room(r, assign->rank_count, false, err);
     if (rc != 0) {
         return rc;
     }
@@ -351,7 +363,7 @@ int ranks_hold(struct ranks *r, const struct keeper_packet *state,
         state->rank_count > GPUL_RANKS_PER_NODE_MAX) {
         return 0;
     }
-    int rc = make_room(r, state->rank_count, err);
+    int rc = make_room(r, state->rank_count, true, err);
     if (rc == 0) {
         raise_descriptor_limit(r->count);
         r->has_begun = true;
@@ -374,6 +386,7 @@ static void on_held(struct ranks *r, struct rank *rank,
     }
     rank->state = RANK_HELD;
     rank->started_ms = mail->packet.at_ms;
+    rank->pid = mail->packet.pid;
     rank->last = mail->packet;
     r->without_output += mail->fd_count < mail->packet.kept_fds ? 1 : 0;
     while (mail->fd_count > KEEPER_KEPT_FDS_MAX) {
@@ -391,6 +404,7 @@ static void on_started(struct ranks *r, struct rank *rank,
         return;
     }
     rank->started_ms = p->at_ms != 0 ? p->at_ms : rank->started_ms;
+    rank->pid = p->pid;
     hangwatch_started(r->watch, p->slot, p->pid);
     if (p->pid == 0) {
         end_refused(r, p->slot, p);

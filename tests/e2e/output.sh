@@ -133,7 +133,7 @@ expect_nothing_left
 
 it "a log that could not be made is not named"
 launch --nodes 1 --self-test off --log-dir "$scratch/gone" -- \
-    sh -c "rmdir $scratch/gone; : >$scratch/gone; exit 3"
+    sh -c "rm -r $scratch/gone; : >$scratch/gone; exit 3"
 expect_status 3
 expect_last_line 'exited with code 3'
 expect_lacks "$err" 'its log'

@@ -101,12 +101,25 @@ static void test_in_full(void **state)
                 "  |     at line 1\n"
                 "  | RuntimeError: boom\n"
                 "  NCCL: NCCL WARN peer is gone\n"
-                "  exception: RuntimeError: boom\n"
                 "  raised at model.py:7 in forward, from train.py:1 in main\n"
                 "then failed: rank 4 on node n2 (box) was ended by signal 6 "
                 "(SIGABRT): it aborted itself, 40 ms later\n"
                 "stopped after it: 4 ranks: 0 on node n0; 2-3 on node n1; 5 on "
                 "node n2\n");
+}
+
+/* An exception that the tail does not show. */
+static void test_exception(void **state)
+{
+    (void)state;
+    struct record r = stage();
+    const struct failure_exception x = {"RuntimeError", "boom", "a.py:1 in f",
+                                        "a.py:1 in f"};
+    assert_text(&r, &x,
+                "first failure: rank 1 on node n0 (box) exited with code 7; it "
+                "had run for 3.2 s\n"
+                "  exception: RuntimeError: boom\n"
+                "  raised at a.py:1 in f\n");
 }
 
 /* Nothing, where the last line says it all. */
@@ -241,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_full),
+        cmocka_unit_test(test_exception),
         cmocka_unit_test(test_nothing_to_add),
         cmocka_unit_test(test_node_lost),
         cmocka_unit_test(test_folded),

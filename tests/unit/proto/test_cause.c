@@ -27,6 +27,9 @@ static void test_causes(void **state)
     } cases[] = {
         {7, 0, 0, 0, 0, none, "exited with code 7"},
         {1, 0, 0, 0, 0, port, "exited with code 1: port 20000 was taken"},
+        {1, 0, 0, GPUL__EXIT__OUT_OF_MEMORY__CGROUP, 0, none,
+         "exited with code 1; a process in its cgroup was killed for want of "
+         "memory"},
         {0, 0, 2, 0, 0, missing,
          "could not start: x: No such file or directory"},
         {0, SIGSEGV, 0, 0, 0, none,

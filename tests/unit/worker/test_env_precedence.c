@@ -132,9 +132,49 @@ static void test_leftover_precedence(void **state)
     }
 }
 
+static void assert_error_file(const char *const *inherited,
+                              enum env_action action, const char *value,
+                              const char *notices)
+{
+    struct env_fixture f;
+    struct env_case c;
+    env_fixture_init(&f, 1, 2);
+    f.in.error_dir = "/l/attempt-1";
+    f.in.inherited = inherited;
+    env_case_init(&c, &f, 1);
+    const struct env_entry *entry =
+        env_case_entry(&c, "TORCHELASTIC_ERROR_FILE");
+    assert_non_null(entry);
+    assert_int_equal(entry->action, action);
+    assert_string_equal(entry->value, value);
+    assert_string_equal(env_case_notices(&c), notices);
+    env_case_release(&c);
+    env_fixture_release(&f);
+}
+
+/* Torch's error file is each rank's own; the user's stays, one of a torchrun
+ * around us does not. */
+static void test_error_file(void **state)
+{
+    (void)state;
+    static const char *const none[] = {NULL};
+    static const char *const own[] = {"TORCHELASTIC_ERROR_FILE=/mine", NULL};
+    static const char *const outer[] = {"TORCHELASTIC_ERROR_FILE=/theirs",
+                                        "TORCHELASTIC_RUN_ID=job-1", NULL};
+    assert_error_file(none, ENV_SET, "/l/attempt-1/rank-1.error.json", "");
+    assert_error_file(own, ENV_KEPT, "/mine",
+                      "TORCHELASTIC_ERROR_FILE=/mine is kept from your "
+                      "environment (gpulaunch's default is each rank's "
+                      "own)\n");
+    assert_error_file(outer, ENV_REPLACED, "/l/attempt-1/rank-1.error.json",
+                      "TORCHELASTIC_ERROR_FILE=/theirs from your environment "
+                      "is replaced by each rank's own\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_error_file),
         cmocka_unit_test(test_identity_precedence),
         cmocka_unit_test(test_default_precedence),
         cmocka_unit_test(test_leftover_precedence),
