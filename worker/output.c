@@ -33,7 +33,8 @@ struct output {
     struct output_handlers handlers;
     void *arg;
     struct output_job job;
-    struct stream *open;
+    struct stream *open;     /* the one that was read last is the last */
+    struct stream **end;     /* where the next one goes */
     struct lastwords *words; /* by local rank */
     uint64_t in_flight;      /* sent, not yet credited */
     bool is_paused;          /* no pipe is polled */
@@ -61,6 +62,7 @@ int output_create(struct output **out, uv_loop_t *loop, struct ranklogs *logs,
     o->logs = logs;
     o->handlers = *handlers;
     o->arg = arg;
+    o->end = &o->open;
     o->has_told_drained = true;
     return 0;
 }
@@ -136,12 +138,28 @@ static void on_stream_closed(uv_handle_t *handle)
     free_when_closed(o);
 }
 
-static void close_stream(struct stream *s)
+static void link_last(struct stream *s)
+{
+    struct output *o = s->output;
+    s->next = NULL;
+    s->link = o->end;
+    *s->link = s;
+    o->end = &s->next;
+}
+
+static void unlink_stream(struct stream *s)
 {
     *s->link = s->next;
     if (s->next != NULL) {
         s->next->link = s->link;
+    } else {
+        s->output->end = s->link;
     }
+}
+
+static void close_stream(struct stream *s)
+{
+    unlink_stream(s);
     uv_poll_stop(&s->poll);
     uv_close((uv_handle_t *)&s->poll, on_stream_closed);
     logpipe_release(&s->pipe);
@@ -267,14 +285,20 @@ static void settle(struct output *o)
     set_paused(o, room(o) == 0);
 }
 
-/* One read a turn for each pipe, so that none starves the others. */
+/* One read a turn for each pipe, so that none starves the others; nor by
+ * taking all of a small credit again and again: libuv asks after the pipes in
+ * the order in which polling them has begun, which is that of the list. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     (void)events;
     struct stream *s = poll->data;
     struct output *o = s->output;
-    if (status < 0 || read_once(s) == READ_END) {
+    enum progress progress = status < 0 ? READ_END : read_once(s);
+    if (progress == READ_END) {
         close_stream(s);
+    } else if (progress == READ_SOME) {
+        unlink_stream(s);
+        link_last(s);
     }
     settle(o);
 }
@@ -298,12 +322,7 @@ int output_add(struct output *o, uint32_t local_rank,
     s->output = o;
     s->local_rank = local_rank;
     logpipe_init(&s->pipe, o->logs, o->job.first_rank + local_rank, stream, fd);
-    s->next = o->open;
-    s->link = &o->open;
-    if (s->next != NULL) {
-        s->next->link = &s->next;
-    }
-    o->open = s;
+    link_last(s);
     o->closing++;
     if (!o->is_paused) {
         uv_poll_start(&s->poll, UV_READABLE, on_readable);

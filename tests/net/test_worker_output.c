@@ -131,6 +131,54 @@ static void test_credit(void **state)
     desk_close(&d, 0, NULL);
 }
 
+static bool has_said_all(const struct desk *d)
+{
+    char path[200];
+    snprintf(path, sizeof(path), "%s/said.1", d->log_dir);
+    bool is_there = access(path, F_OK) == 0;
+    snprintf(path, sizeof(path), "%s/said.0", d->log_dir);
+    return is_there && access(path, F_OK) == 0;
+}
+
+/* Ranks that flood do not take all of a small credit again and again: a line
+ * on another pipe of any rank has its turn. */
+static void test_fair(void **state)
+{
+    (void)state;
+    struct desk d;
+    enum { SMALL = 64 << 10 }; /* what one read of a pipe can take */
+    char script[700];
+    char path[200];
+    desk_open(&d);
+    d.gives_credit = false;
+    snprintf(script, sizeof(script),
+             "head -c 3145728 /dev/zero & until [ -e %s/go ]; do sleep 0.01;"
+             " done; echo quiet $RANK >&2; : >%s/said.$RANK; wait",
+             d.log_dir, d.log_dir);
+    desk_prepare(&d, 2, script);
+    desk_launch(&d, 1);
+    desk_until(&d, has_window);
+    snprintf(path, sizeof(path), "%s/go", d.log_dir);
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    desk_until(&d, has_said_all);
+    desk_credit(&d, SMALL);
+    desk_await_heartbeats(&d, 2);
+    assert_non_null(strstr(desk_output(&d, 1), "quiet 0\n"));
+    assert_non_null(strstr(desk_output(&d, 1), "quiet 1\n"));
+    d.gives_credit = true;
+    desk_credit(&d, d.uncredited - SMALL);
+    d.uncredited = 0;
+    desk_expect_exits(&d, 2, NULL);
+    desk_expect_idle(&d, 0);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/said.0", d.log_dir);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/said.1", d.log_dir);
+    unlink(path);
+    desk_finish(&d, false);
+    desk_close(&d, 0, NULL);
+}
+
 /* Exit does not wait for output, Idle does. */
 static void test_exit_before_output(void **state)
 {
@@ -333,6 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_flood, reset),
         cmocka_unit_test_setup(test_credit, reset),
+        cmocka_unit_test_setup(test_fair, reset),
         cmocka_unit_test_setup(test_exit_before_output, reset),
         cmocka_unit_test_setup(test_discarded, reset),
         cmocka_unit_test_setup(test_not_forwarded, reset),
