@@ -70,8 +70,10 @@ static bool is_log_file(const char *name)
     static const char *const of_ranks[] = {".out",  ".err",        ".log",
                                            ".nccl", ".error.json", NULL};
     static const char *const of_scouts[] = {".log", NULL};
+    static const char *const of_tf_config[] = {".json", NULL};
     return is_numbered(name, "rank-", of_ranks) ||
-           is_numbered(name, "scout-", of_scouts);
+           is_numbered(name, "scout-", of_scouts) ||
+           is_numbered(name, "tf_config-rank-", of_tf_config);
 }
 
 /* A folder of this user's below `parent`, -1 if it is anything else. */

@@ -72,6 +72,8 @@ static void make_job(const char *id)
     make_folder(id, "self-test");
     make_file(id, "attempt-1/rank-0.out", "x");
     make_file(id, "attempt-1/rank-12.err", "x");
+    make_file(id, "attempt-1/rank-12.error.json", "x");
+    make_file(id, "attempt-1/tf_config-rank-12.json", "x");
     make_file(id, "self-test/rank-0.log", "x");
     make_file(id, "self-test/rank-0.nccl", "x");
     make_file(id, "self-test/scout-3.log", "x");
