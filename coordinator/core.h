@@ -390,6 +390,9 @@ void hang_stall(struct rendezvous *r, const struct node *node,
 
 /* The report that is due. */
 void hang_tick(struct rendezvous *r);
+
+/* Remember it if the output of this node is held up now. */
+void hang_hold(struct rendezvous *r, const struct node *node);
 uint64_t hang_due_ms(const struct rendezvous *r);
 
 /* ---- ending.c ---- */

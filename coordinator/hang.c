@@ -73,10 +73,24 @@ static void stop(struct rendezvous *r, const struct stalls_report *report)
     ending_begin(r, SIGTERM);
 }
 
+/* Half a window: under a slow reader a node is never long without credit. */
+void hang_hold(struct rendezvous *r, const struct node *node)
+{
+    if (node->uncredited_bytes >= r->job.window_bytes / 2) {
+        stalls_hold(&r->stalls, r->now_ms);
+    }
+}
+
 void hang_tick(struct rendezvous *r)
 {
     struct stalls_report report;
     if (hang_due_ms(r) > r->now_ms) {
+        return;
+    }
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        hang_hold(r, &r->roster.nodes[i]);
+    }
+    if (stalls_put_off(&r->stalls, r->now_ms)) {
         return;
     }
     stalls_report(&r->stalls, &r->roster, r->ranks_left, r->now_ms, &report);

@@ -63,6 +63,7 @@ void relay_credit(struct rendezvous *r, const Gpul__Credit *credit)
     /* What was sent first is written first. */
     uint64_t orphaned = smaller(credit->bytes, node->orphan_bytes);
     uint64_t bytes = smaller(credit->bytes - orphaned, node->uncredited_bytes);
+    hang_hold(r, node);
     node->orphan_bytes -= orphaned;
     node->uncredited_bytes -= bytes;
     r->uncredited_bytes -= orphaned + bytes;

@@ -159,6 +159,21 @@ uint64_t stalls_due_ms(const struct stalls *s)
     return s->due_ms > 0 ? s->due_ms : NEVER_MS;
 }
 
+void stalls_hold(struct stalls *s, uint64_t now_ms)
+{
+    s->held_ms = now_ms;
+}
+
+bool stalls_put_off(struct stalls *s, uint64_t now_ms)
+{
+    if (s->held_ms == 0 || now_ms - s->held_ms >= s->limit_ms) {
+        return false;
+    }
+    bool is_ever = s->limit_ms < NEVER_MS - s->held_ms;
+    s->due_ms = is_ever ? s->held_ms + s->limit_ms : NEVER_MS;
+    return true;
+}
+
 static uint64_t most_steps(const struct stalls *s)
 {
     uint64_t most = 0;

@@ -67,6 +67,7 @@ struct stalls {
     uint64_t since_ms;    /* is_said: the first silence */
     uint64_t due_ms;      /* of the next report; 0: none */
     uint64_t earliest_ms; /* not before that */
+    uint64_t held_ms;     /* when output was last held up; 0: never */
     uint64_t gap_ms;      /* between the last report and the next; 0: none */
     uint64_t well_ms;     /* since when nothing stalls */
     struct stalls_look looks[STALLS_LOOKS_MAX];
@@ -94,6 +95,14 @@ void stalls_ended(struct stalls *s, uint32_t rank);
 
 /* When a report is due; UINT64_MAX: none. */
 uint64_t stalls_due_ms(const struct stalls *s);
+
+/* Output of a node is held up now: its ranks may wait for whoever reads it, and
+ * all others for them. */
+void stalls_hold(struct stalls *s, uint64_t now_ms);
+
+/* Is the report that is due put off for that? All have their limit once more
+ * from when it ended. */
+bool stalls_put_off(struct stalls *s, uint64_t now_ms);
 
 /* Make it. `ranks_left` have not ended. */
 void stalls_report(struct stalls *s, const struct roster *roster,

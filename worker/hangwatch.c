@@ -29,6 +29,7 @@ struct pulse {
 
 struct hangwatch {
     uv_loop_t *loop;
+    const struct output *output;
     hangwatch_frame_fn on_frame;
     void *arg;
     uv_timer_t timer;
@@ -49,6 +50,13 @@ struct hangwatch {
 };
 
 static void arm(struct hangwatch *w);
+
+/* The clock of the ranks stands still while nobody reads what they write. */
+static uint64_t ranks_ms(const struct hangwatch *w)
+{
+    bool is_paused;
+    return gpul_clock_ms() - output_paused_ms(w->output, &is_paused);
+}
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -76,8 +84,8 @@ static void on_pulse_closed(uv_handle_t *handle)
 }
 
 int hangwatch_create(struct hangwatch **out, uv_loop_t *loop,
-                     hangwatch_frame_fn on_frame, void *arg,
-                     struct gpul_error *err)
+                     const struct output *output, hangwatch_frame_fn on_frame,
+                     void *arg, struct gpul_error *err)
 {
     struct hangwatch *w = calloc(1, sizeof(*w));
     *out = NULL;
@@ -94,6 +102,7 @@ int hangwatch_create(struct hangwatch **out, uv_loop_t *loop,
     w->timer_ms = NEVER_MS;
     w->handle_count = 1;
     w->loop = loop;
+    w->output = output;
     w->on_frame = on_frame;
     w->arg = arg;
     *out = w;
@@ -152,7 +161,7 @@ void hangwatch_begin(struct hangwatch *w, const Gpul__Hang *hang,
     w->news = calloc(rank_count, sizeof(*w->news));
     if (w->pulses == NULL || w->pids == NULL || w->news == NULL ||
         beats_begin(&w->beats, rank_count, hang != NULL ? hang->limit_ms : 0,
-                    gpul_clock_ms(), NULL) != 0) {
+                    ranks_ms(w), NULL) != 0) {
         hangwatch_end(w);
         return;
     }
@@ -176,10 +185,9 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)events;
     ssize_t n = status < 0 ? 0 : read(p->fd, w->buffer, sizeof(w->buffer));
     if (n > 0) {
-        beats_take(&w->beats, p->local_rank, w->buffer, (size_t)n,
-                   gpul_clock_ms());
+        beats_take(&w->beats, p->local_rank, w->buffer, (size_t)n, ranks_ms(w));
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        beats_over(&w->beats, p->local_rank, gpul_clock_ms());
+        beats_over(&w->beats, p->local_rank, ranks_ms(w));
         close_pulse(p);
     }
     arm(w);
@@ -229,7 +237,7 @@ void hangwatch_started(struct hangwatch *w, uint32_t local_rank, pid_t pid)
 void hangwatch_output(struct hangwatch *w, uint32_t local_rank)
 {
     if (local_rank < w->rank_count) {
-        beats_output(&w->beats, local_rank, gpul_clock_ms());
+        beats_output(&w->beats, local_rank, ranks_ms(w));
         arm(w);
     }
 }
@@ -238,7 +246,7 @@ void hangwatch_ended(struct hangwatch *w, uint32_t local_rank)
 {
     if (local_rank < w->rank_count) {
         w->pids[local_rank] = 0;
-        beats_over(&w->beats, local_rank, gpul_clock_ms());
+        beats_over(&w->beats, local_rank, ranks_ms(w));
         arm(w);
     }
 }
@@ -352,8 +360,8 @@ static void on_timer(uv_timer_t *timer)
     struct hangwatch *w = timer->data;
     uint64_t now_ms = gpul_clock_ms();
     w->timer_ms = NEVER_MS;
-    beats_tick(&w->beats, now_ms);
-    collect(w, now_ms);
+    beats_tick(&w->beats, ranks_ms(w));
+    collect(w, ranks_ms(w));
     bool is_looking = w->look_ms > 0;
     if (w->has_stalls && !is_looking) {
         is_looking = rankstate_look_take(&w->before, NULL) == 0;
@@ -366,23 +374,29 @@ static void on_timer(uv_timer_t *timer)
 }
 
 /* When something is to be done next. */
-static uint64_t next_ms(const struct hangwatch *w)
+static uint64_t next_ms(const struct hangwatch *w, uint64_t paused_ms)
 {
     uint64_t next = beats_next_ms(&w->beats);
     if (w->beats.news_count > 0) {
         return 0;
     }
+    next = next < NEVER_MS - paused_ms ? next + paused_ms : NEVER_MS;
     if (w->look_ms > 0 && w->look_ms + LOOK_MS < next) {
         next = w->look_ms + LOOK_MS;
     }
     return next;
 }
 
-/* Beats come often: a timer that is early enough stays as it is. */
+/* Beats come often: a timer that is early enough stays as it is. While the
+ * ranks' clock stands still it cannot be known when it is time. */
 static void arm(struct hangwatch *w)
 {
-    uint64_t next = next_ms(w);
+    bool is_paused;
+    uint64_t next = next_ms(w, output_paused_ms(w->output, &is_paused));
     uint64_t now_ms = gpul_clock_ms();
+    if (is_paused && next < now_ms + LOOK_MS) {
+        next = now_ms + LOOK_MS;
+    }
     if (next == NEVER_MS && w->rank_count == 0) {
         uv_timer_stop(&w->timer);
         w->timer_ms = NEVER_MS;

@@ -8,6 +8,9 @@
  * not block: a rank whose pipe is full (64 KiB that no agent has read) gets
  * EAGAIN, and has lost a beat. What can go wrong otherwise: without memory a
  * rank is not watched.
+ *
+ * While the output has no credit (a paused terminal, a slow reader) ranks wait
+ * for us, and others for them: that time counts for none of them.
  */
 #ifndef WORKER_HANGWATCH_H
 #define WORKER_HANGWATCH_H
@@ -19,16 +22,18 @@
 
 #include "common/error.h"
 #include "proto/message.h"
+#include "worker/output.h"
 
 struct hangwatch;
 
 /* A Stall frame, unstamped, borrowed for the call. */
 typedef void (*hangwatch_frame_fn)(void *arg, Gpul__Frame *frame);
 
-/* Errors: GPUL_ENOMEM, GPUL_ESYS. */
+/* `output` is that of the ranks, borrowed
+ * until hangwatch_destroy. Errors: GPUL_ENOMEM, GPUL_ESYS. */
 int hangwatch_create(struct hangwatch **out, uv_loop_t *loop,
-                     hangwatch_frame_fn on_frame, void *arg,
-                     struct gpul_error *err);
+                     const struct output *output, hangwatch_frame_fn on_frame,
+                     void *arg, struct gpul_error *err);
 
 /* The memory goes when libuv lets go of it, so the loop must run once more.
  * NULL is fine. */

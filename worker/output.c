@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "proto/limits.h"
 #include "worker/logpipe.h"
 
@@ -38,6 +39,8 @@ struct output {
     struct lastwords *words; /* by local rank */
     uint64_t in_flight;      /* sent, not yet credited */
     bool is_paused;          /* no pipe is polled */
+    uint64_t pause_ms;       /* when that began */
+    uint64_t paused_ms;      /* all before that */
     bool is_discarding;      /* until new ranks start */
     bool is_finishing;       /* no writer is left */
     bool has_told_drained;
@@ -256,6 +259,11 @@ static void set_paused(struct output *o, bool is_paused)
         return;
     }
     o->is_paused = is_paused;
+    if (is_paused) {
+        o->pause_ms = gpul_clock_ms();
+    } else {
+        o->paused_ms += gpul_clock_ms() - o->pause_ms;
+    }
     for (struct stream *s = o->open; s != NULL; s = s->next) {
         if (is_paused) {
             uv_poll_stop(&s->poll);
@@ -263,6 +271,12 @@ static void set_paused(struct output *o, bool is_paused)
             uv_poll_start(&s->poll, UV_READABLE, on_readable);
         }
     }
+}
+
+uint64_t output_paused_ms(const struct output *o, bool *is_paused)
+{
+    *is_paused = o->is_paused;
+    return o->paused_ms + (o->is_paused ? gpul_clock_ms() - o->pause_ms : 0);
 }
 
 /* After anything that may have closed a pipe or moved the credit. */

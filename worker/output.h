@@ -74,6 +74,10 @@ void output_touch_log(struct output *o, uint32_t local_rank);
 /* The front end has written so many bytes. */
 void output_credit(struct output *o, uint64_t bytes);
 
+/* How long, of all the time since output_create, no pipe was read for want of
+ * credit: ranks may have waited for us to. `is_paused`: so it is now. */
+uint64_t output_paused_ms(const struct output *o, bool *is_paused);
+
 /* Nobody reads the console any more: log files only, for these ranks. */
 void output_discard(struct output *o);
 

@@ -88,7 +88,7 @@ int workload_create(struct workload **out, const struct workload_config *config,
                     const struct workload_handlers *handlers, void *arg,
                     struct gpul_error *err)
 {
-    static const struct output_handlers output_handlers = {
+    static const struct output_handlers on_output = {
         .on_frame = on_stream_frame,
         .on_written = on_output_written,
         .on_notice = on_output_notice,
@@ -109,13 +109,13 @@ int workload_create(struct workload **out, const struct workload_config *config,
     w->arg = arg;
     ranklogs_init(&w->logs);
     probe_site_init(&w->site);
-    int rc =
-        output_create(&w->output, w->loop, &w->logs, &output_handlers, w, err);
+    int rc = output_create(&w->output, w->loop, &w->logs, &on_output, w, err);
     if (rc == 0) {
         rc = input_create(&w->input, w->loop, on_stream_frame, w, err);
     }
     if (rc == 0) {
-        rc = hangwatch_create(&w->watch, w->loop, on_stream_frame, w, err);
+        rc = hangwatch_create(&w->watch, w->loop, w->output, on_stream_frame, w,
+                              err);
     }
     if (rc == 0) {
         const struct ranks_streams streams = {w->input, w->output, &w->logs,
@@ -140,9 +140,9 @@ void workload_destroy(struct workload *w)
     }
     keyvalue_stop(w->keyvalue);
     ranks_destroy(w->ranks);
+    hangwatch_destroy(w->watch); /* before the output that it looks at */
     output_destroy(w->output);
     input_destroy(w->input);
-    hangwatch_destroy(w->watch);
     launch_destroy(w->launch);
     probe_site_release(&w->site);
     ranklogs_release(&w->logs);

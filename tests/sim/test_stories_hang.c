@@ -7,9 +7,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "proto/limits.h"
 #include "tests/lib/story.h"
 
 #define KIND(name) GPUL__STALL_ROW__KIND__##name
@@ -144,12 +146,75 @@ static void test_dropped(void **state)
     expect(&c, 20000, "");
 }
 
+/* Half a window of this rank's output. */
+static void write_much(struct cluster *c, uint32_t rank)
+{
+    enum { FRAMES = GPUL_OUTPUT_WINDOW_BYTES_MAX / 2 / GPUL_OUTPUT_BYTES_MAX };
+    static uint8_t bytes[GPUL_OUTPUT_BYTES_MAX];
+    struct fake_node *node = &c->nodes[rank / 2];
+    for (int i = 0; i < FRAMES; i++) {
+        Gpul__Output output = GPUL__OUTPUT__INIT;
+        Gpul__Frame frame = GPUL__FRAME__INIT;
+        output.rank = rank;
+        output.node_rank = rank / 2;
+        output.stream = GPUL__OUTPUT__STREAM__STDOUT;
+        output.data = (ProtobufCBinaryData){sizeof(bytes), bytes};
+        frame.body_case = GPUL__FRAME__BODY_OUTPUT;
+        frame.output = &output;
+        frame.epoch = 1;
+        frame.generation = node->generation;
+        cluster_send(c, node->link, &frame);
+    }
+}
+
+static void read_all(struct cluster *c, uint32_t rank, uint64_t at_ms)
+{
+    Gpul__Credit credit = GPUL__CREDIT__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    credit.node_rank = rank / 2;
+    credit.bytes = GPUL_OUTPUT_WINDOW_BYTES_MAX / 2;
+    frame.body_case = GPUL__FRAME__BODY_CREDIT;
+    frame.credit = &credit;
+    cluster_operate(c, at_ms, &frame);
+}
+
+/* Rank 0 waits for its output to be read, and the ranks of the other node for
+ * rank 0: no report, and no end, until all had their limit again. Those that
+ * go on until then never stalled. */
+static void test_held_up(void **state)
+{
+    (void)state;
+    struct cluster c;
+    init(&c, true);
+    c.gives_credit = false;
+    cluster_start(&c);
+    cluster_run(&c, 10000);
+    write_much(&c, 0);
+    say(&c, 2, KIND(BEHIND), 8);
+    say(&c, 3, KIND(BEHIND), 8);
+    read_all(&c, 0, 60000);
+    cluster_run(&c, 60100);
+    c.is_traced = true;
+    cluster_run(&c, 62000);
+    say(&c, 2, KIND(RESUMED), 9);
+    cluster_run(&c, 64900);
+    assert_string_equal(gpul_buf_text(&c.trace), "");
+    cluster_run(&c, 65010);
+    assert_non_null(
+        strstr(gpul_buf_text(&c.trace),
+               "65000 user: stall node1 1/4: training hangs: no "
+               "step for 1 min 1 s (limit 5 s); rank 3 (node node1) "
+               "waits after step 8; 3 others go on\n"));
+    cluster_release(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reported),
         cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_held_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
