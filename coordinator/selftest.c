@@ -329,6 +329,24 @@ static const struct node *append_slowest(struct text *why,
     return node;
 }
 
+static void tell_rows(struct rendezvous *r, const struct verdict_world *world,
+                      Gpul__Event__Kind kind)
+{
+    Gpul__SelfTestRow *pointers[GPUL_PROBE_ROWS_MAX];
+    for (size_t i = 0; i < r->verdict.row_count; i++) {
+        pointers[i] = &r->verdict.rows[i];
+    }
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = kind;
+    event.have = world->ranks;
+    event.need = world->ranks;
+    event.rows = pointers;
+    event.n_rows = r->verdict.row_count;
+    event.backend = wire_text(selftest_backend(r));
+    event.is_simulated = r->facts.is_simulated;
+    core_tell_event(r, &event);
+}
+
 /* --min-busbw. False: the job ended by it. */
 static bool is_fast_enough(struct rendezvous *r,
                            const struct verdict_world *world)
@@ -356,6 +374,7 @@ static bool is_fast_enough(struct rendezvous *r,
                 "below the %.2f GB/s of --min-busbw",
                 size, row->busbw_gbps, wanted_gbps);
     const struct node *node = append_slowest(&why, r, world);
+    tell_rows(r, world, GPUL__EVENT__KIND__SELF_TEST_SLOW);
     selftest_fail(r, OUTCOME_SLOW, node, why.bytes);
     return false;
 }
@@ -380,24 +399,12 @@ static void tell_cut(struct rendezvous *r)
 
 void selftest_pass(struct rendezvous *r, const struct verdict_world *world)
 {
-    Gpul__SelfTestRow *pointers[GPUL_PROBE_ROWS_MAX];
     assert(!r->suspicion.is_held);
     verdict_finish(&r->verdict, world);
     if (!is_fast_enough(r, world)) {
         return;
     }
     tell_cut(r);
-    for (size_t i = 0; i < r->verdict.row_count; i++) {
-        pointers[i] = &r->verdict.rows[i];
-    }
-    Gpul__Event event = GPUL__EVENT__INIT;
-    event.kind = GPUL__EVENT__KIND__SELF_TEST_PASSED;
-    event.have = world->ranks;
-    event.need = world->ranks;
-    event.rows = pointers;
-    event.n_rows = r->verdict.row_count;
-    event.backend = wire_text(selftest_backend(r));
-    event.is_simulated = r->facts.is_simulated;
-    core_tell_event(r, &event);
+    tell_rows(r, world, GPUL__EVENT__KIND__SELF_TEST_PASSED);
     running_begin(r, "the self-test passed");
 }

@@ -162,7 +162,7 @@ static void say_event(struct progress *p, const Gpul__Event *event)
     bool is_passed = event->kind == GPUL__EVENT__KIND__SELF_TEST_PASSED;
     struct gpul_buf out;
     gpul_buf_init(&out, TEXT_BYTES_MAX);
-    if (is_passed) {
+    if (is_passed || event->kind == GPUL__EVENT__KIND__SELF_TEST_SLOW) {
         say_table(p, event);
     }
     if (status_sentence(&out, event, &p->status) == 0 && out.used > 0) {

@@ -151,6 +151,7 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
         note_backend(r, event);
         break;
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
+    case GPUL__EVENT__KIND__SELF_TEST_SLOW:
     case GPUL__EVENT__KIND__SELF_TEST_SKIPPED:
         note_backend(r, event);
         if (event->kind == GPUL__EVENT__KIND__SELF_TEST_SKIPPED) {

@@ -36,7 +36,7 @@ struct record {
     uint64_t ended_ms;
     Gpul__Event **pages; /* ASSIGNED events of the last generation */
     size_t page_count;
-    Gpul__Event *self_test;        /* SELF_TEST_PASSED or _SKIPPED, or NULL */
+    Gpul__Event *self_test; /* SELF_TEST_PASSED, _SLOW, _SKIPPED, or NULL */
     char *facts[RECORD_FACTS_MAX]; /* lines on the self-test's libraries */
     size_t fact_count;
     char *settings[RECORD_FACTS_MAX]; /* likewise on the user's of NCCL */

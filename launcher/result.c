@@ -119,9 +119,10 @@ static const char *self_test_status(const struct result *result)
     const Gpul__Event *e = result->record->self_test;
     if (result->plan->self_test == PLAN_SELF_TEST_OFF)
         return "off";
-    if (e != NULL)
-        return e->kind == GPUL__EVENT__KIND__SELF_TEST_SKIPPED ? "skipped"
-                                                               : "passed";
+    if (e != NULL && e->kind == GPUL__EVENT__KIND__SELF_TEST_SKIPPED)
+        return "skipped";
+    if (e != NULL && e->kind == GPUL__EVENT__KIND__SELF_TEST_PASSED)
+        return "passed";
     return result->record->assigned_ms != 0 ? "failed" : "not_run";
 }
 

@@ -198,6 +198,7 @@ bool status_is_detail(const Gpul__Event *event)
     case GPUL__EVENT__KIND__SELF_TEST_FACTS:
     case GPUL__EVENT__KIND__SELF_TEST_SETTINGS:
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
+    case GPUL__EVENT__KIND__SELF_TEST_SLOW:
     case GPUL__EVENT__KIND__STOPPING:
     case GPUL__EVENT__KIND__RETRYING:
     case GPUL__EVENT__KIND__NOTICE:
@@ -304,6 +305,8 @@ int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
         return gpul_buf_appendf(out, "settings of the user: %s", text);
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
         return append_passed(out, event, s);
+    case GPUL__EVENT__KIND__SELF_TEST_SLOW:
+        return 0; /* the table; the last line says the rest */
     case GPUL__EVENT__KIND__SELF_TEST_SKIPPED:
         return gpul_buf_appendf(out, "self-test skipped: %s", text);
     case GPUL__EVENT__KIND__LAUNCHED:

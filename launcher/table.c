@@ -318,6 +318,15 @@ static void append_world(struct gpul_buf *out, const Gpul__Event *event,
                      gpul_plural(node_count));
 }
 
+/* The first block is the one that --min-busbw judges. */
+static void append_first(struct gpul_buf *out, const Gpul__Event *event,
+                         uint32_t node_count)
+{
+    append_world(out, event, node_count);
+    if (event->kind == GPUL__EVENT__KIND__SELF_TEST_SLOW)
+        gpul_buf_append_text(out, ": FAILED, below --min-busbw");
+}
+
 /* One connection and one thread a peer seldom fill a fast card. */
 static void append_hint(struct gpul_buf *out, const struct table *t)
 {
@@ -347,7 +356,7 @@ int table_self_test(struct gpul_buf *out, const Gpul__Event *event,
         if (i == 0 || !are_in_one_block(t.rows[i], t.rows[i - 1])) {
             append_title(out, event, t.rows[i]);
             if (i == 0)
-                append_world(out, event, node_count);
+                append_first(out, event, node_count);
             gpul_buf_append_text(out, "\n");
         }
         if (i == 0)

@@ -60,8 +60,14 @@ if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/kfd ]; then
 fi
 
 it "a bandwidth that host memory does not reach: exit code 30, both figures"
-launch --nodes 2 --backend host --min-busbw 99999 -- true
+launch --nodes 2 --backend host --min-busbw 99999 \
+    --result "$scratch/slow.json" -- true
 expect_status 30
+expect_has "$err" \
+    '^# all-reduce on host memory .*: FAILED, below --min-busbw$'
+expect_has "$err" '^ +[0-9]+ +[0-9]+ float +sum '
+expect_json "$scratch/slow.json" 'r["self_test"]["status"] == "failed"
+    and len(r["self_test"]["rows"]) > 1 and r["self_test"]["rank_count"] == 2'
 expect_last_line 'busbw of all-reduce at .* is [0-9.]+ GB/s, below the 99999'
 expect_nothing_left
 forget_logs
@@ -298,6 +304,8 @@ expect_status 30
 expect_result 30
 expect_last_line 'SIMULATED: self-test .*busbw of all-reduce at 64 KiB is'
 expect_last_line 'below the 500\.00 GB/s of --min-busbw; within its node it took longest on rank [45] \(node local-2, device GPU-'
+expect_has "$err" '^# SIMULATED all-reduce .*: FAILED, below --min-busbw$'
+expect_json "$scratch/result.json" 'len(r["self_test"]["rows"]) > 0'
 expect_no_process
 forget_logs
 

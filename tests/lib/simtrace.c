@@ -118,7 +118,7 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
         "none",     "joined",   "left",        "refused",      "waiting",
         "assigned", "testing",  "test passed", "test skipped", "launched",
         "exited",   "stopping", "retrying",    "notice",       "facts",
-        "settings", "stall",    "away",        "back",
+        "settings", "stall",    "away",        "back",         "test slow",
     };
     char count[32] = "";
     if (e->need > 0) {

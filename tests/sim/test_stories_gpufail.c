@@ -204,6 +204,11 @@ static void test_slow(void **state)
     c.nodes[1].probe_ns = 4000000;
     story_expect(
         &c, 51,
+        "51 user: test slow 4/4 by nccl\n"
+        "51 user:   1048576 B: 4000003 ns, algbw 0.262 busbw 0.393 GB/s\n"
+        "51 user:     collective 1, slowest rank 3\n"
+        "51 user:   1048576 B: 2000003 ns, algbw 0.524 busbw 0.524 GB/s\n"
+        "51 user:     collective 1 within each node, slowest rank 3\n"
         "51 self-test phase end -> draining: self-test phase coll: busbw "
         "of all-reduce at 1 MiB is 0.39 GB/s, below the 400.00 GB/s of "
         "--min-busbw; within its node it took longest on rank 3 (node "
@@ -236,6 +241,11 @@ static void test_slow_all(void **state)
     c.nodes[1].probe_ns = 4000000;
     story_expect(
         &c, 51,
+        "51 user: test slow 4/4 by nccl\n"
+        "51 user:   1048576 B: 4000003 ns, algbw 0.262 busbw 0.393 GB/s\n"
+        "51 user:     collective 1, slowest rank 3\n"
+        "51 user:   1048576 B: 2000003 ns, algbw 0.524 busbw 0.524 GB/s\n"
+        "51 user:     collective 1 within each node, slowest rank 3\n"
         "51 self-test phase end -> draining: self-test phase coll: busbw "
         "of all-reduce at 1 MiB is 0.39 GB/s, below the 400.00 GB/s of "
         "--min-busbw; all ranks took about as long, so which one is slow "

@@ -178,23 +178,26 @@ static void test_ring_slow(void **state)
     c.self_test.backend = GPUL__SELF_TEST__BACKEND__BACKEND_HOST;
     c.sweep.busbw_min_gbps = 400;
     c.nodes[1].probe_ns = 4000000;
-    story_expect(&c, 19,
-                 "19 probing -> draining: self-test phase coll: busbw of "
-                 "all-reduce at 1 MiB is 0.26 GB/s, below the 400.00 GB/s of "
-                 "--min-busbw; it took longest on node node1\n"
-                 "19 user: stopping: self-test phase coll: busbw of all-reduce "
-                 "at 1 MiB is 0.26 GB/s, below the 400.00 GB/s of --min-busbw; "
-                 "it took longest on node node1\n"
-                 "19 all <- stop signal 15 grace 30000\n"
-                 "26 draining -> done: exit code 30, self-test phase coll: "
-                 "busbw of all-reduce at 1 MiB is 0.26 GB/s, below the 400.00 "
-                 "GB/s of --min-busbw; it took longest on node node1\n"
-                 "26 user: end 30 self_test_slow: self-test phase coll: busbw "
-                 "of all-reduce at 1 MiB is 0.26 GB/s, below the 400.00 GB/s "
-                 "of --min-busbw; it took longest on node node1\n"
-                 "26 all <- finish, logs stay\n"
-                 "28 done -> over: every node has left\n"
-                 "28 finish 30\n");
+    story_expect(
+        &c, 19,
+        "19 user: test slow 2/2 by host-tcp\n"
+        "19 user:   1048576 B: 4000000 ns, algbw 0.262 busbw 0.262 GB/s\n"
+        "19 probing -> draining: self-test phase coll: busbw of "
+        "all-reduce at 1 MiB is 0.26 GB/s, below the 400.00 GB/s of "
+        "--min-busbw; it took longest on node node1\n"
+        "19 user: stopping: self-test phase coll: busbw of all-reduce "
+        "at 1 MiB is 0.26 GB/s, below the 400.00 GB/s of --min-busbw; "
+        "it took longest on node node1\n"
+        "19 all <- stop signal 15 grace 30000\n"
+        "26 draining -> done: exit code 30, self-test phase coll: "
+        "busbw of all-reduce at 1 MiB is 0.26 GB/s, below the 400.00 "
+        "GB/s of --min-busbw; it took longest on node node1\n"
+        "26 user: end 30 self_test_slow: self-test phase coll: busbw "
+        "of all-reduce at 1 MiB is 0.26 GB/s, below the 400.00 GB/s "
+        "of --min-busbw; it took longest on node node1\n"
+        "26 all <- finish, logs stay\n"
+        "28 done -> over: every node has left\n"
+        "28 finish 30\n");
 }
 
 int main(void)

@@ -147,12 +147,34 @@ static void test_self_test(void **state)
     tear_down(&f);
 }
 
+/* The figures of a self-test that was too slow, and no line of its own. */
+static void test_slow(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char host[] = "host-tcp";
+    set_up(&f);
+    Gpul__SelfTestRow row = GPUL__SELF_TEST_ROW__INIT;
+    Gpul__SelfTestRow *rows[] = {&row};
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_SLOW;
+    event.backend = host;
+    event.rows = rows;
+    event.n_rows = 1;
+    progress_event(&f.progress, &event, f.now_ms);
+    const char *text = said(&f);
+    assert_non_null(strstr(text, "FAILED, below --min-busbw\n#     size"));
+    assert_null(strstr(text, "gpulaunch: "));
+    tear_down(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reminders),
         cmocka_unit_test(test_waiting),
         cmocka_unit_test(test_self_test),
+        cmocka_unit_test(test_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,6 +250,40 @@ static void test_simulated(void **state)
     record_release(&r);
 }
 
+/* A self-test that was too slow has failed, and has its rows. */
+static void test_slow(void **state)
+{
+    (void)state;
+    struct record r = {.assigned_ms = 1000};
+    Gpul__SelfTestRow row = GPUL__SELF_TEST_ROW__INIT;
+    Gpul__SelfTestRow *rows[] = {&row};
+    row.bytes = 8;
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_SLOW;
+    event.backend = backend;
+    event.have = 2;
+    event.rows = rows;
+    event.n_rows = 1;
+    record_event(&r, &event, 1500);
+    Gpul__JobEnd end = GPUL__JOB_END__INIT;
+    assert_int_equal(record_end(&r, &end, 4000), 0);
+    struct plan plan = {.verb = PLAN_RUN, .self_test = PLAN_SELF_TEST_QUICK};
+    struct result result = {.plan = &plan, .record = &r, .job_id = "job-1"};
+    json_t *o = print(&result);
+    json_t *test = json_object_get(o, "self_test");
+    json_t *got = json_array_get(json_object_get(test, "rows"), 0);
+    assert_string_equal(json_string_value(json_object_get(test, "status")),
+                        "failed");
+    assert_int_equal(json_integer_value(json_object_get(test, "rank_count")),
+                     2);
+    assert_int_equal(json_integer_value(json_object_get(got, "bytes")), 8);
+    json_t *phases = json_object_get(o, "phases");
+    assert_true(json_real_value(json_object_get(phases, "self_test_seconds")) ==
+                0.5);
+    json_decref(o);
+    record_release(&r);
+}
+
 /* A job that ends before all libraries are known: the end tells. */
 static void test_early_end(void **state)
 {
@@ -358,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_nothing_happened),
         cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_slow),
         cmocka_unit_test(test_early_end),
         cmocka_unit_test(test_generations),
         cmocka_unit_test(test_foreign_bytes),

@@ -120,6 +120,7 @@ static void test_sentences(void **state)
         {GPUL__EVENT__KIND__SELF_TEST_SETTINGS, why,
          "settings of the user: because", 0},
         {GPUL__EVENT__KIND__SELF_TEST_PASSED, NULL, "self-test passed", 0},
+        {GPUL__EVENT__KIND__SELF_TEST_SLOW, NULL, "", 0},
         {GPUL__EVENT__KIND__SELF_TEST_SKIPPED, why,
          "self-test skipped: because", 1},
         {GPUL__EVENT__KIND__LAUNCHED, NULL, "ranks started", 1},

@@ -231,6 +231,24 @@ static void test_simulated(void **state)
           "   1048576    99.99   9.18      0    -       -\n");
 }
 
+/* The title of the all-reduce that --min-busbw judged says that it was not
+ * enough, and no other title does. */
+static void test_slow(void **state)
+{
+    (void)state;
+    Gpul__SelfTestRow *rows[] = {&send, &small};
+    Gpul__Event e = event(rows, 2, host);
+    e.kind = GPUL__EVENT__KIND__SELF_TEST_SLOW;
+    check(&e, NODES, 40,
+          "# all-reduce on host memory over TCP, 4 nodes, slowest rank: "
+          "FAILED, below --min-busbw\n"
+          "#     size     time  busbw #wrong\n"
+          "#      (B)     (us) (GB/s)\n"
+          "         8    45.00   0.00      0\n"
+          "# send/recv\n"
+          "   1048576    99.99  10.49      0\n");
+}
+
 /* What each node did by itself stands last, with the ranks of a node where
  * every node has as many; else a bus bandwidth means nothing. */
 static void test_within_nodes(void **state)
@@ -281,7 +299,7 @@ int main(void)
         cmocka_unit_test(test_judged),    cmocka_unit_test(test_hint),
         cmocka_unit_test(test_wide),      cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_simulated), cmocka_unit_test(test_within_nodes),
-        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_slow),      cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
