@@ -18,7 +18,7 @@ static bool may_be_away(const struct rendezvous *r, const struct node *node)
     case PHASE_REPORTING: /* what was reported cannot be taken back */
         return false;
     case PHASE_RUNNING: /* an idle one owes nothing more */
-        return !node->is_idle && !relay_input_is_open(r, node);
+        return !node->is_idle && !relay_input_is_owed(r, node);
     case PHASE_DRAINING:
         return !node->has_answered;
     default:
@@ -48,7 +48,11 @@ bool away_begin(struct rendezvous *r, struct node *node, const char *why)
     if (!may_be_away(r, node)) {
         return false;
     }
-    relay_input_left(r, node);
+    if (r->phase == PHASE_RUNNING) {
+        relay_input_away(r, node);
+    } else {
+        relay_input_left(r, node);
+    }
     node->is_away = true;
     node->is_away_told = false;
     gpul_minheap_set(&r->aways, roster_index(&r->roster, node),
@@ -65,9 +69,9 @@ bool away_begin(struct rendezvous *r, struct node *node, const char *why)
 const char *away_words(const struct rendezvous *r, const struct node *node,
                        const char *why)
 {
-    bool is_cut = r->phase == PHASE_RUNNING && relay_input_is_open(r, node);
-    return is_cut ? "its agent ended while standard input was open, of which "
-                    "some may be lost"
+    bool is_cut = r->phase == PHASE_RUNNING && relay_input_is_owed(r, node);
+    return is_cut ? "its agent ended while standard input was on its way, of "
+                    "which some may be lost"
                   : why;
 }
 
@@ -195,6 +199,9 @@ static void begin_again(struct rendezvous *r, struct node *node)
 /* `is_held`: its keeper has the ranks of this generation. */
 static void resume(struct rendezvous *r, struct node *node, bool is_held)
 {
+    if (!is_held) {
+        relay_input_left(r, node);
+    }
     if (phase_is_forming(r->phase)) {
         begin_anew(r, node);
     } else if (!is_held && r->phase == PHASE_RUNNING && !node->is_idle) {
@@ -202,6 +209,7 @@ static void resume(struct rendezvous *r, struct node *node, bool is_held)
     } else {
         if (is_held) {
             running_repeat(r, node);
+            relay_input_back(r, node);
         }
         ending_repeat_stop(r, node);
     }
@@ -211,8 +219,8 @@ void away_end(struct rendezvous *r, uint32_t conn, struct node *node,
               const Gpul__Hello *hello)
 {
     if (node_is_here(node) && !replace(r, node)) {
-        peers_refuse(r, conn, GPUL__REFUSE__REASON__JOB_OVER,
-                     "the job has ended since standard input was cut off");
+        peers_turn_away(r, conn, GPUL__REFUSE__REASON__JOB_OVER,
+                        "the job has ended since standard input was cut off");
         return;
     }
     away_forget(r, node);

@@ -213,6 +213,10 @@ void peers_expect(struct rendezvous *r, uint32_t conn, uint64_t ms);
 void peers_refuse(struct rendezvous *r, uint32_t conn,
                   Gpul__Refuse__Reason reason, const char *text);
 
+/* The same without a word to the user, who knows it by what came before. */
+void peers_turn_away(struct rendezvous *r, uint32_t conn,
+                     Gpul__Refuse__Reason reason, const char *text);
+
 /* End the connection and forget it; a member must have left before. */
 void peers_end(struct rendezvous *r, uint32_t conn);
 
@@ -380,8 +384,12 @@ void relay_input_credit(struct rendezvous *r, struct node *node,
 /* This node is gone, or nothing runs there any more. */
 void relay_input_left(struct rendezvous *r, const struct node *node);
 
-/* Has this node been sent input that it has not said to be through with? */
-bool relay_input_is_open(const struct rendezvous *r, const struct node *node);
+/* Has this node been sent input that it has not given credit for? */
+bool relay_input_is_owed(const struct rendezvous *r, const struct node *node);
+
+/* It owes none and is away; and it is back, and knows of its ranks. */
+void relay_input_away(struct rendezvous *r, const struct node *node);
+void relay_input_back(struct rendezvous *r, const struct node *node);
 
 /* ---- hang.c ---- */
 

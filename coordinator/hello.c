@@ -54,6 +54,14 @@ static void judge_peer(struct refusal *out, const struct rendezvous *r,
     }
 }
 
+/* An agent of a node that was lost, or has had its end: that was told. */
+static bool is_old_news(const struct node *node, const struct refusal *refusal,
+                        const Gpul__Hello *hello)
+{
+    return refusal->reason == GPUL__REFUSE__REASON__JOB_OVER && node != NULL &&
+           node->hostname != NULL && node->instance == hello->instance;
+}
+
 static bool is_same_agent(const struct node *node, const Gpul__Hello *hello)
 {
     return node_is_here(node) && node->instance == hello->instance;
@@ -153,7 +161,9 @@ void hello_judge(struct rendezvous *r, uint32_t conn, const Gpul__Frame *frame)
     if (refusal.reason == GPUL__REFUSE__REASON__NONE && !is_back) {
         judge_place(&refusal, r, node, conn, hello);
     }
-    if (refusal.reason != GPUL__REFUSE__REASON__NONE) {
+    if (is_old_news(node, &refusal, hello)) {
+        peers_turn_away(r, conn, refusal.reason, refusal.text.bytes);
+    } else if (refusal.reason != GPUL__REFUSE__REASON__NONE) {
         peers_refuse(r, conn, refusal.reason, refusal.text.bytes);
     } else if (is_back) {
         away_end(r, conn, node, hello);

@@ -7,7 +7,7 @@
  *
  * Happy path: init, add each node that reads, grant, take what comes, credit
  * it, grant again, until nobody reads. A retry: begin, add, and the kept bytes
- * once more.
+ * once more. A node without a connection: leave, lacks, return.
  */
 #ifndef COORDINATOR_INPUT_H
 #define COORDINATOR_INPUT_H
@@ -30,6 +30,8 @@ struct input {
     bool has_end;
     struct gpul_minheap readers; /* nodes that read, by the bytes they took */
     struct gpul_buf kept;        /* all that was received, or nothing */
+    struct gpul_minheap away;    /* readers to be sent all from there, later */
+    struct gpul_buf waiting;     /* what they lack: the end of what came */
 };
 
 /* `target` NULL: nobody reads. Errors: GPUL_ENOMEM. */
@@ -47,8 +49,8 @@ void input_add(struct input *in, uint32_t node);
 
 bool input_is_read_by(const struct input *in, uint32_t node);
 
-/* From the front end. Returns 0, GPUL_ELIMIT if it had no credit for that, or
- * GPUL_EINVAL behind its end; nothing is changed then. */
+/* From the front end. Returns 0, GPUL_ELIMIT if it had no credit for that,
+ * GPUL_EINVAL behind its end, or GPUL_ENOMEM; nothing is changed then. */
 int input_take(struct input *in, const Gpul__Input *message);
 
 /* From a node that reads. False: it has not been sent so much. */
@@ -57,6 +59,20 @@ bool input_credit(struct input *in, uint32_t node,
 
 /* This node does not read any more. */
 void input_drop(struct input *in, uint32_t node);
+
+/* Has this node been sent bytes that it has not given credit for? Whether the
+ * ranks have them only its agent knew. */
+bool input_is_owed(const struct input *in, uint32_t node);
+
+/* This node, which owes nothing, cannot be sent anything now. What comes is
+ * kept for it: no more than a window, as it holds up the credit. */
+void input_leave(struct input *in, uint32_t node);
+
+/* What it has to be sent first when it can be; good until the next call that
+ * changes anything. False: it had not left. */
+bool input_lacks(const struct input *in, uint32_t node, const uint8_t **bytes,
+                 size_t *n);
+void input_return(struct input *in, uint32_t node);
 
 /* Bytes that the front end may send beyond what it knows of, as much as one
  * message can say; they count as said. 0: none. */

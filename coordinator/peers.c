@@ -47,8 +47,8 @@ void peers_end(struct rendezvous *r, uint32_t conn)
     forget(r, conn);
 }
 
-void peers_refuse(struct rendezvous *r, uint32_t conn,
-                  Gpul__Refuse__Reason reason, const char *text)
+void peers_turn_away(struct rendezvous *r, uint32_t conn,
+                     Gpul__Refuse__Reason reason, const char *text)
 {
     Gpul__Refuse refuse = GPUL__REFUSE__INIT;
     refuse.reason = reason;
@@ -58,11 +58,17 @@ void peers_refuse(struct rendezvous *r, uint32_t conn,
     frame.refuse = &refuse;
     outbox_send(&r->out, conn, &frame);
     outbox_log(&r->out, false, "refused %s: %s", r->peers[conn].address, text);
+    peers_end(r, conn);
+}
+
+void peers_refuse(struct rendezvous *r, uint32_t conn,
+                  Gpul__Refuse__Reason reason, const char *text)
+{
+    peers_turn_away(r, conn, reason, text);
     if (r->refusals_told < REFUSALS_TOLD_MAX) {
         r->refusals_told++;
         core_tell_text(r, GPUL__EVENT__KIND__NODE_REFUSED, NULL, "%s", text);
     }
-    peers_end(r, conn);
 }
 
 void peers_depart(struct rendezvous *r, struct node *node, const char *why)

@@ -56,22 +56,36 @@ static void pass_on(struct rendezvous *r, const Gpul__Input *input)
     }
 }
 
-/* What the ranks before these were sent, in pieces as the wire wants them. */
-static void pass_kept(struct rendezvous *r)
+static void send_one(struct rendezvous *r, const struct node *node,
+                     Gpul__Input *piece)
 {
-    const struct gpul_buf *kept = &r->input.kept;
+    Gpul__Frame frame = core_frame(r);
+    frame.body_case = GPUL__FRAME__BODY_INPUT;
+    frame.input = piece;
+    core_send(r, node, &frame);
+}
+
+/* To this node, or to all that read: what has come before, in pieces as the
+ * wire wants them. */
+static void pass_again(struct rendezvous *r, const struct node *node,
+                       const uint8_t *bytes, size_t n)
+{
     Gpul__Input piece = GPUL__INPUT__INIT;
-    for (size_t at = 0; at < kept->used; at += piece.data.len) {
-        size_t left = kept->used - at;
-        piece.data.data = kept->data + at;
+    for (size_t at = 0; at < n || r->input.has_end; at += piece.data.len) {
+        size_t left = n - at;
+        /* Borrowed for the encoding, which does not write. */
+        piece.data.data = left > 0 ? (uint8_t *)(uintptr_t)(bytes + at) : NULL;
         piece.data.len =
             left < GPUL_INPUT_BYTES_MAX ? left : GPUL_INPUT_BYTES_MAX;
-        pass_on(r, &piece);
-    }
-    if (r->input.has_end) {
-        piece.data.len = 0;
-        piece.is_end = true;
-        pass_on(r, &piece);
+        piece.is_end = left == 0;
+        if (node != NULL) {
+            send_one(r, node, &piece);
+        } else {
+            pass_on(r, &piece);
+        }
+        if (piece.is_end) {
+            return;
+        }
     }
 }
 
@@ -87,7 +101,7 @@ void relay_input_begin(struct rendezvous *r)
             input_add(&r->input, i);
         }
     }
-    pass_kept(r);
+    pass_again(r, NULL, r->input.kept.data, r->input.kept.used);
     grant(r);
 }
 
@@ -97,7 +111,9 @@ void relay_input(struct rendezvous *r, const Gpul__Input *input)
         return;
     }
     int rc = input_take(&r->input, input);
-    if (rc == GPUL_ELIMIT && r->phase < PHASE_DRAINING) {
+    if (rc == GPUL_ENOMEM) {
+        outbox_fail(&r->out, rc, "out of memory for standard input");
+    } else if (rc == GPUL_ELIMIT && r->phase < PHASE_DRAINING) {
         outcome_decide(&r->outcome, OUTCOME_INTERNAL, "internal", NULL,
                        "the front end sent more standard input than the ranks "
                        "had room for");
@@ -131,7 +147,24 @@ void relay_input_left(struct rendezvous *r, const struct node *node)
     }
 }
 
-bool relay_input_is_open(const struct rendezvous *r, const struct node *node)
+bool relay_input_is_owed(const struct rendezvous *r, const struct node *node)
 {
-    return input_is_read_by(&r->input, roster_index(&r->roster, node));
+    return input_is_owed(&r->input, roster_index(&r->roster, node));
+}
+
+void relay_input_away(struct rendezvous *r, const struct node *node)
+{
+    input_leave(&r->input, roster_index(&r->roster, node));
+}
+
+/* The end is said again: the agent before may have died of it. */
+void relay_input_back(struct rendezvous *r, const struct node *node)
+{
+    uint32_t index = roster_index(&r->roster, node);
+    const uint8_t *bytes;
+    size_t n;
+    if (input_lacks(&r->input, index, &bytes, &n)) {
+        pass_again(r, node, bytes, n);
+        input_return(&r->input, index);
+    }
 }

@@ -328,12 +328,27 @@ static void check_ranks(const struct rendezvous *r)
 }
 
 /* Whoever reads is there, has ranks, and has taken no more than was sent. */
+/* Who is away has all that it will not be sent again. */
+static void check_input_away(const struct rendezvous *r)
+{
+    const struct input *in = &r->input;
+    uint64_t from = in->received;
+    uint32_t first;
+    gpul_minheap_peek(&in->away, &from, &first);
+    assert(in->waiting.used == in->received - from);
+    for (size_t i = 0; i < in->away.count; i++) {
+        uint32_t id = in->away.items[i].id;
+        assert(r->roster.nodes[id].is_away || r->phase >= PHASE_DONE);
+        assert(input_is_read_by(in, id));
+    }
+}
+
 static void check_input(const struct rendezvous *r)
 {
     const struct input *in = &r->input;
     for (size_t i = 0; i < in->readers.count; i++) {
         const struct node *node = &r->roster.nodes[in->readers.items[i].id];
-        assert(node_is_here(node) || r->phase >= PHASE_DONE);
+        assert(node_is_here(node) || node->is_away || r->phase >= PHASE_DONE);
         assert(in->is_all || node_has_rank(node, in->rank));
         assert(in->readers.items[i].key <= in->received);
     }
@@ -402,6 +417,7 @@ void rendezvous_check(const struct rendezvous *r)
     assert(r->outcome.is_decided == (r->phase >= PHASE_DRAINING));
     check_connections(r);
     check_input(r);
+    check_input_away(r);
     if (r->generation > 0) {
         check_ranks(r);
     }

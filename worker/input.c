@@ -26,6 +26,8 @@ struct input {
     uv_loop_t *loop;
     input_frame_fn on_frame;
     void *arg;
+    input_close_fn on_close;
+    void *close_arg;
     uint32_t generation; /* of what is in the queue */
     struct inputqueue queue;
     struct feeder **feeders; /* by local rank; NULL: closed, or not to read */
@@ -45,6 +47,12 @@ int input_create(struct input **out, uv_loop_t *loop, input_frame_fn on_frame,
     in->arg = arg;
     inputqueue_init(&in->queue);
     return 0;
+}
+
+void input_tell_closed(struct input *in, input_close_fn on_close, void *arg)
+{
+    in->on_close = on_close;
+    in->close_arg = arg;
 }
 
 bool input_is_for(const Gpul__Job *job, uint32_t rank)
@@ -78,16 +86,25 @@ static void on_feeder_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-static void close_feeder(struct input *in, uint32_t local_rank)
+/* The next agent may go on with it. */
+static bool drop_feeder(struct input *in, uint32_t local_rank)
 {
     struct feeder *f = in->feeders[local_rank];
     if (f == NULL) {
-        return;
+        return false;
     }
     in->feeders[local_rank] = NULL;
     inputqueue_close(&in->queue, local_rank);
     uv_close((uv_handle_t *)&f->poll, on_feeder_closed);
     close(f->fd);
+    return true;
+}
+
+static void close_feeder(struct input *in, uint32_t local_rank)
+{
+    if (drop_feeder(in, local_rank)) {
+        in->on_close(in->close_arg, local_rank);
+    }
 }
 
 static void on_event(uv_poll_t *poll, int status, int events);
@@ -165,7 +182,7 @@ static void feed_all(struct input *in)
 static void reset(struct input *in, uint32_t generation)
 {
     for (uint32_t i = 0; i < in->rank_count; i++) {
-        close_feeder(in, i);
+        drop_feeder(in, i);
     }
     free(in->feeders);
     in->feeders = NULL;
@@ -240,6 +257,7 @@ void input_add(struct input *in, uint32_t local_rank, int fd)
     in->feeders[local_rank] = make_feeder(in, local_rank, fd);
     if (in->feeders[local_rank] == NULL) {
         close(fd);
+        in->on_close(in->close_arg, local_rank);
     }
 }
 

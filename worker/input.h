@@ -5,7 +5,8 @@
  * input". Edge; what waits is in worker/inputqueue.h.
  *
  * A rank that closes its standard input, or ends, swallows the rest. At the
- * end of the input the pipe is closed.
+ * end of the input the pipe is closed: here, and by the keeper, which has a
+ * duplicate for the next agent, and is told by `on_close`.
  */
 #ifndef WORKER_INPUT_H
 #define WORKER_INPUT_H
@@ -22,9 +23,15 @@ struct input;
 /* Takes an InputCredit, unstamped, borrowed for the call. */
 typedef void (*input_frame_fn)(void *arg, Gpul__Frame *frame);
 
+/* Nothing more is written to the pipe of this rank, by any agent. */
+typedef void (*input_close_fn)(void *arg, uint32_t local_rank);
+
 /* Errors: GPUL_ENOMEM. */
 int input_create(struct input **out, uv_loop_t *loop, input_frame_fn on_frame,
                  void *arg, struct gpul_error *err);
+
+/* Whom to tell of it; before any pipe is added. */
+void input_tell_closed(struct input *in, input_close_fn on_close, void *arg);
 
 /* Closes the pipes; the loop must run once more. NULL is fine. */
 void input_destroy(struct input *in);

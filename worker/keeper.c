@@ -150,6 +150,9 @@ static void apply(struct keeper *k, const struct keeping_action *action)
     case KEEPING_DO_FORK_UNDERTAKER:
         keeper_fork_undertaker(k);
         break;
+    case KEEPING_DO_CLOSE:
+        keeper_close_input(k, action->slot);
+        break;
     case KEEPING_DO_LEAVE:
         k->has_left = true;
         k->exit_code = action->exit_code;

@@ -62,6 +62,7 @@ void keeper_pass_signal(struct keeper *k, uint32_t slot, int signal);
 void keeper_finish_ranks(struct keeper *k);
 void keeper_drop_cgroup(struct keeper *k);
 void keeper_fork_undertaker(struct keeper *k);
+void keeper_close_input(struct keeper *k, uint32_t slot);
 void keeper_close_kept(struct keeper *k);
 
 #endif

@@ -27,6 +27,14 @@ void keeper_close_kept(struct keeper *k)
     }
 }
 
+/* The core does not count it any more. */
+void keeper_close_input(struct keeper *k, uint32_t slot)
+{
+    uint32_t last = k->core.slots[slot].kept_fds;
+    close(k->kept[slot][last]);
+    k->kept[slot][last] = 0;
+}
+
 /* Their pipes' ends beside what else is open. Raised only where it would not
  * do, since the ranks inherit it. */
 static void raise_descriptor_limit(uint32_t ranks)
@@ -153,6 +161,7 @@ static int check_mail(const struct keeper *k, struct gpul_error *err)
     }
     if (p->child_fds > KEEPER_CHILD_FDS_MAX ||
         p->kept_fds > KEEPER_KEPT_FDS_MAX ||
+        (p->has_input && p->kept_fds == 0) ||
         k->mail.fd_count != 1 + p->child_fds + p->kept_fds) {
         return gpul_fail(err, GPUL_EINVAL, "a start with %zu descriptors",
                          k->mail.fd_count);
@@ -224,6 +233,7 @@ void keeper_start_rank(struct keeper *k, uint32_t slot)
     struct keeping_event event = {.type = KEEPING_STARTED, .slot = slot};
     if (start(k, &event, &err) == 0) {
         event.kept_fds = k->mail.packet.kept_fds;
+        event.has_input = k->mail.packet.has_input;
         keep_fds(k, slot);
     }
     event.text = err.text;

@@ -195,7 +195,7 @@ static int make_file(const struct gpul_buf *bytes)
 int keeperlink_start(struct keeperlink *l, uint32_t slot,
                      const struct gpul_buf *spec, const int *child_fds,
                      size_t child_count, const int *kept_fds, size_t kept_count,
-                     struct gpul_error *err)
+                     bool has_input, struct gpul_error *err)
 {
     int fds[KEEPER_FDS_MAX];
     assert(child_count <= KEEPER_CHILD_FDS_MAX);
@@ -205,6 +205,7 @@ int keeperlink_start(struct keeperlink *l, uint32_t slot,
         .slot = slot,
         .child_fds = (uint32_t)child_count,
         .kept_fds = (uint32_t)kept_count,
+        .has_input = has_input,
     };
     fds[0] = make_file(spec);
     if (fds[0] < 0) {

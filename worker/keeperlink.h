@@ -48,11 +48,11 @@ void keeperlink_close(struct keeperlink *l);
 int keeperlink_send(struct keeperlink *l, const struct keeper_packet *packet,
                     const int *fds, size_t fd_count, struct gpul_error *err);
 
-/* Start, as startspec_encode wrote it, `slot`; see KEEPER_START. Errors: those
- * of send. */
+/* Start, as startspec_encode wrote it, `slot`; see KEEPER_START. `has_input`:
+ * the last one kept is where its input is written. Errors: those of send. */
 int keeperlink_start(struct keeperlink *l, uint32_t slot,
                      const struct gpul_buf *spec, const int *child_fds,
                      size_t child_count, const int *kept_fds, size_t kept_count,
-                     struct gpul_error *err);
+                     bool has_input, struct gpul_error *err);
 
 #endif

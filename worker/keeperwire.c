@@ -72,7 +72,7 @@ static void take_fds(struct keeper_mail *mail, struct msghdr *message)
 static bool is_known(uint32_t type)
 {
     return (type >= KEEPER_STATE && type <= KEEPER_SIGNAL) ||
-           (type >= KEEPER_BEGIN && type <= KEEPER_ATTACHED);
+           (type >= KEEPER_BEGIN && type <= KEEPER_CLOSE);
 }
 
 /* Read as a byte: a bool that is neither may not even be looked at. */
@@ -86,6 +86,7 @@ static bool is_bool(const bool *b)
 static bool is_packet(const struct keeper_packet *p)
 {
     return is_known(p->type) && is_bool(&p->is_out_of_memory) &&
+           is_bool(&p->has_input) &&
            memchr(p->text, 0, sizeof(p->text)) != NULL;
 }
 

@@ -30,12 +30,13 @@ enum keeper_packet_type {
     KEEPER_ABANDON = 20,
     KEEPER_LEAVE = 21,
     KEEPER_ATTACHED = 22,
+    KEEPER_CLOSE = 23,
 };
 
 enum {
     KEEPER_TEXT_BYTES = 256,
     /* Descriptors of one rank: the child's 0, 1, 2 and what GPULAUNCH_*_FD
-     * name; and the reading ends that are kept for the next agent. */
+     * name; and our ends of their pipes, kept for the next agent. */
     KEEPER_CHILD_FDS_MAX = 6,
     KEEPER_KEPT_FDS_MAX = 4,
     /* The start specification, the child's, the kept ones; in this order. */
@@ -71,10 +72,13 @@ struct keeper_packet {
     int32_t status;        /* EXIT: as of waitpid; LEAVE: exit code */
     int32_t exec_errno;    /* RANK, STARTED */
     bool is_out_of_memory; /* EXIT: its cgroup counted a kill */
-    uint64_t instance;     /* STATE */
-    uint64_t at_ms;        /* RANK, STARTED: its start; EXIT: its end */
-    uint64_t cpu_ms;       /* EXIT */
-    uint64_t rss_bytes;    /* EXIT: largest resident set */
+    /* START, RANK: the last one kept is where its input is written. CLOSE: it
+     * is let go of, since the input has ended, or the rank reads no more. */
+    bool has_input;
+    uint64_t instance;  /* STATE */
+    uint64_t at_ms;     /* RANK, STARTED: its start; EXIT: its end */
+    uint64_t cpu_ms;    /* EXIT */
+    uint64_t rss_bytes; /* EXIT: largest resident set */
     /* RANK, STARTED: why not; UNCLEAN: "pid name (state, wait channel)";
      * BEGIN: job id, the marker's beginning. */
     char text[KEEPER_TEXT_BYTES];

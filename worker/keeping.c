@@ -120,6 +120,17 @@ static void on_pass(const struct keeping *k, const struct keeper_packet *p,
     }
 }
 
+/* The rank finds its input at its end once the agent has closed it too. */
+static void on_close(struct keeping *k, const struct keeper_packet *p,
+                     struct keeping_actions *actions)
+{
+    if (p->slot < k->rank_count && k->slots[p->slot].has_input) {
+        k->slots[p->slot].has_input = false;
+        k->slots[p->slot].kept_fds--;
+        keeping_put(actions, KEEPING_DO_CLOSE)->slot = p->slot;
+    }
+}
+
 static void on_abandon(struct keeping *k, struct keeping_actions *actions)
 {
     if (k->state == KEEPING_LEAVING || k->state == KEEPING_IDLE) {
@@ -161,6 +172,9 @@ static void on_packet(struct keeping *k, const struct keeping_event *event,
     case KEEPER_PASS:
         on_pass(k, p, actions);
         break;
+    case KEEPER_CLOSE:
+        on_close(k, p, actions);
+        break;
     case KEEPER_ABANDON:
         on_abandon(k, actions);
         break;
@@ -186,6 +200,7 @@ static void on_started(struct keeping *k, const struct keeping_event *event)
     s->state = KEEPING_ALIVE;
     s->pid = event->pid;
     s->kept_fds = event->kept_fds;
+    s->has_input = event->has_input;
     k->tried++;
     k->alive++;
     owe(k, &s->owes_started);

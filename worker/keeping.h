@@ -72,6 +72,7 @@ struct keeping_slot {
     bool owes_started;
     bool owes_exit;
     bool is_out_of_memory;
+    bool has_input; /* the last one kept is where its input is written */
     int32_t pid;
     int32_t status;
     int32_t exec_errno;
@@ -88,7 +89,8 @@ enum keeping_event_type {
     KEEPING_AGENT_STARTED = 2, /* pid; 0: it could not be */
     KEEPING_AGENT_ENDED = 3,   /* all that it had sent came before */
     KEEPING_PACKET = 4,        /* packet */
-    KEEPING_STARTED = 5,       /* slot, pid, kept_fds; or exec_errno, text */
+    KEEPING_STARTED = 5,       /* slot, pid, kept_fds, has_input; or exec_errno,
+                                  text */
     KEEPING_EXITED = 6,        /* slot, status and what was counted */
     KEEPING_NONE_LEFT = 7,     /* a look found no descendant */
     KEEPING_SIGNAL = 8,        /* signal: someone wants us out */
@@ -107,6 +109,7 @@ struct keeping_event {
     int32_t status;
     int32_t signal;
     bool is_out_of_memory;
+    bool has_input;
     uint64_t cpu_ms;
     uint64_t rss_bytes;
 };
@@ -125,6 +128,7 @@ enum keeping_action_type {
     KEEPING_DO_FINISH = 8,     /* let go of undertaker and cgroup */
     KEEPING_DO_FORK_UNDERTAKER = 9,
     KEEPING_DO_LEAVE = 10, /* end with exit_code; name what is left */
+    KEEPING_DO_CLOSE = 11, /* of `slot` the last descriptor that is kept */
 };
 
 struct keeping_action {

@@ -52,7 +52,10 @@ static void fill_rank(const struct keeping *k, uint32_t slot,
         return;
     }
     p->pid = s->pid;
-    p->kept_fds = type == KEEPER_RANK ? s->kept_fds : 0;
+    if (type == KEEPER_RANK) {
+        p->kept_fds = s->kept_fds;
+        p->has_input = s->has_input;
+    }
 }
 
 static void fill_exit(const struct keeping *k, uint32_t slot,

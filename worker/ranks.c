@@ -29,6 +29,7 @@ struct rank {
     struct keeper_packet last;
     int kept[KEEPER_KEPT_FDS_MAX];
     size_t kept_count;
+    bool has_input; /* the last one */
 };
 
 struct ranks {
@@ -49,6 +50,15 @@ struct ranks {
     struct rankexits exits;
 };
 
+/* Else the keeper's duplicate would hold the rank's input open. */
+static void on_input_closed(void *arg, uint32_t local_rank)
+{
+    struct ranks *r = arg;
+    const struct keeper_packet packet = {.type = KEEPER_CLOSE,
+                                         .slot = local_rank};
+    keeperlink_send(r->keeper, &packet, NULL, 0, NULL);
+}
+
 int ranks_create(struct ranks **out, struct keeperlink *keeper,
                  const struct ranks_streams *streams, struct gpul_error *err)
 {
@@ -62,6 +72,7 @@ int ranks_create(struct ranks **out, struct keeperlink *keeper,
     r->output = streams->output;
     r->logs = streams->logs;
     r->watch = streams->watch;
+    input_tell_closed(r->input, on_input_closed, r);
     rankstart_init(&r->start);
     rankexits_init(&r->exits, r->output, r->logs);
     return 0;
@@ -153,13 +164,13 @@ size_t ranks_take_exits(struct ranks *r, Gpul__Exit ***exits)
     return rankexits_take(&r->exits, exits);
 }
 
-/* Three pipes and two logs a rank, beside what the agent holds anyway. The
+/* Four pipes and two logs a rank, beside what the agent holds anyway. The
  * ranks do not inherit this: they have the keeper's limits. */
 static void raise_descriptor_limit(uint32_t ranks)
 {
     enum { OTHERS = 128 };
     struct rlimit limit;
-    rlim_t need = (rlim_t)ranks * (2 * RANKLOG_STREAMS + 1) + OTHERS;
+    rlim_t need = (rlim_t)ranks * (2 * RANKLOG_STREAMS + 2) + OTHERS;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < need) {
         limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
@@ -203,11 +214,14 @@ static void end_rank(struct ranks *r, uint32_t local_rank,
 
 /* ---- starting ------------------------------------------------------------ */
 
-/* Read what the rank writes and how it beats. A pipe that cannot be read
- * closes, and the rank sees that. */
+/* Read what the rank writes and how it beats, and write what it reads. A pipe
+ * that cannot be read closes, and the rank sees that. */
 static void add_pipes(struct ranks *r, uint32_t local_rank, const int *kept,
-                      size_t kept_count, bool is_adopted)
+                      size_t kept_count, bool has_input, bool is_adopted)
 {
+    if (has_input && kept_count > 0) {
+        input_add(r->input, local_rank, kept[--kept_count]);
+    }
     for (size_t i = 0; i < kept_count; i++) {
         if (i < RANKLOG_STREAMS) {
             output_add(r->output, local_rank, (enum ranklog_stream)i, kept[i],
@@ -251,7 +265,7 @@ static void send_start(struct ranks *r, uint32_t local_rank,
     if (rc == 0) {
         rc = keeperlink_start(r->keeper, local_rank, &r->start.spec, fds->child,
                               fds->child_count, fds->kept, fds->kept_count,
-                              &err);
+                              fds->has_input, &err);
     }
     if (rc == GPUL_ECLOSED) {
         r->is_orphaned = true;
@@ -260,12 +274,9 @@ static void send_start(struct ranks *r, uint32_t local_rank,
     } else {
         r->list[local_rank].state = RANK_OURS;
         r->list[local_rank].started_ms = gpul_clock_ms();
-        add_pipes(r, local_rank, fds->kept, fds->kept_count, false);
+        add_pipes(r, local_rank, fds->kept, fds->kept_count, fds->has_input,
+                  false);
         fds->kept_count = 0;
-        if (fds->input >= 0) {
-            input_add(r->input, local_rank, fds->input);
-            fds->input = -1;
-        }
     }
     rankstart_close(fds);
 }
@@ -298,7 +309,8 @@ static void adopt(struct ranks *r, uint32_t local_rank)
 {
     struct rank *rank = &r->list[local_rank];
     rank->state = RANK_OURS;
-    add_pipes(r, local_rank, rank->kept, rank->kept_count, true);
+    add_pipes(r, local_rank, rank->kept, rank->kept_count, rank->has_input,
+              true);
     rank->kept_count = 0;
     hangwatch_started(r->watch, local_rank, rank->last.pid);
     if (rank->last.type == KEEPER_EXIT) {
@@ -388,6 +400,7 @@ static void on_held(struct ranks *r, struct rank *rank,
     rank->started_ms = mail->packet.at_ms;
     rank->pid = mail->packet.pid;
     rank->last = mail->packet;
+    rank->has_input = mail->packet.has_input;
     r->without_output += mail->fd_count < mail->packet.kept_fds ? 1 : 0;
     while (mail->fd_count > KEEPER_KEPT_FDS_MAX) {
         close(mail->fds[--mail->fd_count]);

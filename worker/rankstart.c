@@ -149,10 +149,6 @@ void rankstart_close(struct rankstart_fds *fds)
 {
     close_list(fds->child, fds->child_count);
     close_list(fds->kept, fds->kept_count);
-    if (fds->input >= 0) {
-        close(fds->input);
-    }
-    fds->input = -1;
     fds->child_count = 0;
     fds->kept_count = 0;
 }
@@ -167,7 +163,7 @@ static bool add_null(struct rankstart_fds *fds)
 }
 
 /* A pipe that the rank reads from. The end that we write to does not block. */
-static bool add_input(struct rankstart_fds *fds)
+static bool add_input(struct rankstart_fds *fds, int *input)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -175,7 +171,7 @@ static bool add_input(struct rankstart_fds *fds)
     }
     fcntl(ends[1], F_SETFL, O_WRONLY | O_NONBLOCK);
     fds->child[fds->child_count++] = ends[0];
-    fds->input = ends[1];
+    *input = ends[1];
     return true;
 }
 
@@ -210,13 +206,18 @@ static bool add_beats(const struct rankstart *s, struct rankstart_fds *fds)
 static bool open_fds(struct rankstart *s, bool reads_input,
                      struct rankstart_fds *fds)
 {
-    *fds = (struct rankstart_fds){.input = -1};
-    if ((reads_input ? add_input(fds) : add_null(fds)) && add_output(fds) &&
-        add_output(fds) && add_beats(s, fds)) {
+    int input = -1;
+    *fds = (struct rankstart_fds){.has_input = reads_input};
+    bool is_open = (reads_input ? add_input(fds, &input) : add_null(fds)) &&
+                   add_output(fds) && add_output(fds) && add_beats(s, fds);
+    int failure = errno;
+    if (input >= 0) {
+        fds->kept[fds->kept_count++] = input;
+    }
+    if (is_open) {
         return true;
     }
     struct gpul_error err;
-    int failure = errno;
     gpul_fail_errno(&err, failure, "pipe for a rank");
     rankstart_refuse(s, failure, err.text);
     rankstart_close(fds);

@@ -21,14 +21,14 @@
 #include "worker/ranklogs.h"
 
 /* What the rank has, from its descriptor 0 on; and what stays here and with
- * the keeper: the first two are what it writes to, by stream; the third, where
- * there is one, what it beats through. */
+ * the keeper: the first two are what it writes to, by stream; then, where there
+ * is one, what it beats through; the last, with `has_input`, what it reads. */
 struct rankstart_fds {
     int child[KEEPER_CHILD_FDS_MAX];
     size_t child_count;
     int kept[KEEPER_KEPT_FDS_MAX];
     size_t kept_count;
-    int input; /* what the rank reads is written here; -1: nothing */
+    bool has_input;
 };
 
 struct rankstart {

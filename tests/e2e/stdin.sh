@@ -166,29 +166,66 @@ expect_nothing_left
 # start_reader: two ranks, the first of which reads what comes by descriptor 3.
 start_reader()
 {
-    rm -f "$scratch"/up.*
+    rm -f "$scratch"/up.* "$scratch"/read.* "$scratch/over"
     exec 3<>"$scratch/slow"
     env --default-signal=INT,QUIT "$mark" "$bin/gpulaunch" --local \
         --self-test off --nodes 2 -- sh -c ": >$scratch/up.\$RANK
-            cat; while [ ! -e $scratch/over ]; do sleep 0.05; done" \
+            $keep; while [ ! -e $scratch/over ]; do sleep 0.05; done" \
         >"$out" 2>"$err" <"$scratch/slow" 3>&- &
     front_end=$!
     within 20 "the ranks did not come up" both_are_up
 }
 
-it "an agent that dies while its rank's input is open ends the job with 75"
+# all_is_read BYTES: rank 0 has them all, and its agent waits for more: so what
+# it gave credit for is on its way.
+all_is_read()
+{
+    local agent
+
+    [ "$(stat -c %s "$scratch/read.0")" -eq "$1" ] &&
+        agent=$(agent_of local-0) && [ -n "$agent" ] &&
+        grep -q '^State:[[:space:]]*S' "/proc/$agent/status"
+}
+
+# agents_came COUNT: so many have taken over.
+agents_came()
+{
+    [ "$(grep -c 'agent of this node was restarted' "$err")" -eq "$1" ]
+}
+
+it "an agent dies while its rank's input is open, three times: no byte is lost"
 start_reader
-echo one >&3
-within 10 "the line did not come" grep -q one "$out"
+for round in 0 1 2 3; do
+    part=$((round * 300001))
+    head -c $((part + 300001)) "$scratch/data" | tail -c 300001 >&3
+    within 20 "part $round did not come" all_is_read $((part + 300001))
+    [ $round -lt 3 ] || break
+    kill -KILL "$(agent_of local-0)"
+    within 20 "no agent came back" agents_came $((round + 1))
+done
+exec 3>&-
+touch "$scratch/over"
+finish
+expect_status 0
+cmp <(head -c 1200004 "$scratch/data") "$scratch/read.0" ||
+    fail "the rank has read something else"
+
+it "one that dies with input that the rank has not got ends the job with 75"
+cat <"$scratch/zeros" >"$scratch/pipe" &
+producer=$!
+env --default-signal=INT,QUIT "$mark" "$bin/gpulaunch" --local \
+    --self-test off -- sleep 324 >"$out" 2>"$err" <"$scratch/pipe" &
+front_end=$!
+within 20 "the writer was not held back" window_is_full
 kill -KILL "$(agent_of local-0)"
 finish
-exec 3>&-
 expect_status 75
-expect_last_line 'its agent ended while standard input was open'
+expect_last_line 'its agent ended while standard input was on its way'
+! grep 'when the job had ended' "$err" || fail "old news was told"
 forget_logs
 expect_nothing_left 5
 
-it "one whose rank's input has ended does not"
+it "one whose rank's input has ended is no loss either"
 start_reader
 exec 3>&-
 input_has_ended()

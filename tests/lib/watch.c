@@ -215,6 +215,7 @@ static void hear_node(struct cluster *c, const struct rendezvous_event *event)
         hear_idle(w, node, frame->idle);
         return;
     case GPUL__FRAME__BODY_INPUT_CREDIT:
+        node->input_taken += frame->input_credit->bytes;
         node->reads_input &= !frame->input_credit->is_closed;
         return;
     case GPUL__FRAME__BODY_ENV_REPORT:

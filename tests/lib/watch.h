@@ -23,7 +23,8 @@ struct watch_node {
     bool is_ready;
     bool has_told; /* its result on host memory */
     bool is_idle;
-    bool reads_input; /* its ranks may still */
+    bool reads_input;     /* its ranks may still */
+    uint64_t input_taken; /* bytes that it has given credit for */
     bool is_away;
     bool is_gone;     /* the front end told so while it was still here */
     uint64_t away_ms; /* since when */

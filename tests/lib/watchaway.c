@@ -22,7 +22,7 @@ static bool may_be_away(const struct cluster *c, const struct watch_node *node)
         return true;
     }
     return c->job.mode == GPUL__JOB__MODE__RUN && !node->is_idle &&
-           !node->reads_input;
+           !(node->reads_input && node->input_taken < w->input_bytes);
 }
 
 static void go_away(struct cluster *c, struct watch_node *node)
@@ -30,7 +30,6 @@ static void go_away(struct cluster *c, struct watch_node *node)
     struct watch *w = c->watch;
     bool is_forming = !w->is_launched && !w->is_restarting;
     node->is_away = true;
-    node->reads_input = false;
     node->away_ms = c->now_ms;
     node->is_idle = false;
     w->is_doomed |= is_forming;

@@ -128,6 +128,7 @@ static void note_readers(struct cluster *c)
         bool has_target = c->input_target.is_all ||
                           (rank >= node->first_rank &&
                            rank - node->first_rank < node->rank_count);
+        node->input_taken = 0;
         node->reads_input = node->conn != NO_CONN && has_target &&
                             c->job.input_target != NULL &&
                             c->job.mode == GPUL__JOB__MODE__RUN;

@@ -158,7 +158,6 @@ static void test_too_late(void **state)
         "10051 all <- stop signal 15 grace 30000\n"
         "10052 node1 <- refuse 8\n"
         "10052 refused 10.9.0.1: node node1 came when the job had ended\n"
-        "10052 user: refused: node node1 came when the job had ended\n"
         "10058 user: exited node0 1/4\n"
         "10058 user: exited node0 2/4\n"
         "10059 draining -> done: exit code 75, node node1 (host) was lost "

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -132,6 +133,45 @@ static void test_retry(void **state)
         "23 node0 <- input 32768\n"
         "23 node0 <- input 4464\n"
         "23 node0 <- input 0, end\n");
+}
+
+static void send_input(struct cluster *c, uint64_t at_ms, const char *text,
+                       bool is_end)
+{
+    static uint8_t bytes[16];
+    Gpul__Input input = GPUL__INPUT__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    memcpy(bytes, text, strlen(text));
+    input.data.data = bytes;
+    input.data.len = strlen(text);
+    input.is_end = is_end;
+    frame.body_case = GPUL__FRAME__BODY_INPUT;
+    frame.input = &input;
+    cluster_operate(c, at_ms, &frame);
+}
+
+/* An agent dies whose ranks have all that it was sent: what comes meanwhile,
+ * the end too, is for the next one. */
+static void test_away(void **state)
+{
+    (void)state;
+    struct cluster c;
+    init(&c, 3);
+    c.ends_input = false;
+    cluster_crash(&c, 1, 50);
+    send_input(&c, 60, "\3\4", false);
+    send_input(&c, 61, "\5", true);
+    story_expect_part(
+        &c, 50, 200,
+        "51 away node1: it closed its connection\n"
+        "71 back node1 from 10.9.0.1: agent 1 of its keeper\n"
+        "71 user: back node1 2/2: its agent was started again\n"
+        "71 node1 <- job job\n"
+        "71 node1 <- assign node 1/2, ranks 2+2 of 4, host 1/2 with 4\n"
+        "71 node1 <- roster 1/1: 127.0.0.[1,1] ports 20000 ranks 2\n"
+        "71 node1 <- launch attempt 1\n"
+        "71 node1 <- input 3\n"
+        "71 node1 <- input 0, end\n");
 }
 
 /* After more than a window nobody could read it again. */
@@ -263,7 +303,7 @@ int main(void)
         cmocka_unit_test(test_retry),         cmocka_unit_test(test_no_retry),
         cmocka_unit_test(test_no_credit),     cmocka_unit_test(test_no_rank),
         cmocka_unit_test(test_signal),        cmocka_unit_test(test_warning),
-        cmocka_unit_test(test_warning_early),
+        cmocka_unit_test(test_warning_early), cmocka_unit_test(test_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

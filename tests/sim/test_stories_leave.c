@@ -241,8 +241,8 @@ static void test_gone_while_away(void **state)
         "120 finish 75\n");
 }
 
-/* An agent that dies while ranks of its node read what it passes on takes some
- * of it along: a rank must not take that for the end of its data. */
+/* An agent that dies with input for which it has not given credit takes some of
+ * it along: a rank must not take that for the end of its data. */
 static void test_input(void **state)
 {
     (void)state;
@@ -251,7 +251,9 @@ static void test_input(void **state)
     story_run_for_ever();
     c.job.input_target = &c.input_target;
     c.input_target.rank = 2;
+    c.input_bytes = 3;
     c.ends_input = false;
+    c.nodes[1].never_takes = true;
     cluster_crash(&c, 0, 40);
     cluster_crash(&c, 1, 80);
     story_expect(
@@ -263,24 +265,28 @@ static void test_input(void **state)
         "61 node0 <- assign node 0/2, ranks 0+2 of 4, host 0/2 with 4\n"
         "61 node0 <- roster 1/1: 127.0.0.[1,1] ports 20000 ranks 2\n"
         "61 node0 <- launch attempt 1\n"
-        "81 lost node1: its agent ended while standard input was open, of "
+        "81 lost node1: its agent ended while standard input was on its way, "
+        "of "
         "which some may be lost\n"
         "81 user: left node1 1/2: its agent ended while standard input was "
-        "open, of which some may be lost\n"
+        "on its way, of which some may be lost\n"
         "81 running -> draining: node node1 (host) was lost while running: "
-        "its agent ended while standard input was open, of which some may "
+        "its agent ended while standard input was on its way, of which some "
+        "may "
         "be lost\n"
         "81 user: stopping: node node1 (host) was lost while running: its "
-        "agent ended while standard input was open, of which some may be "
+        "agent ended while standard input was on its way, of which some may be "
         "lost\n"
         "81 all <- stop signal 15 grace 30000\n"
         "88 user: exited node0 1/4\n"
         "88 user: exited node0 2/4\n"
         "89 draining -> done: exit code 75, node node1 (host) was lost "
-        "while running: its agent ended while standard input was open, of "
+        "while running: its agent ended while standard input was on its way, "
+        "of "
         "which some may be lost\n"
         "89 user: end 75 node_lost: node node1 (host) was lost while "
-        "running: its agent ended while standard input was open, of which "
+        "running: its agent ended while standard input was on its way, of "
+        "which "
         "some may be lost\n"
         "89 user:   unclean node1: lost; what ran there was not seen to end\n"
         "89 user:   rank 0 code 0 signal 15\n"

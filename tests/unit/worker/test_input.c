@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ struct stage {
     int ends[READERS]; /* the ranks' */
     uint64_t credit;
     uint32_t closings;
+    uint32_t closed; /* pipes, of which the keeper is told; a bit each */
 };
 
 static void on_frame(void *arg, Gpul__Frame *frame)
@@ -34,6 +36,13 @@ static void on_frame(void *arg, Gpul__Frame *frame)
     assert_int_equal(frame->body_case, GPUL__FRAME__BODY_INPUT_CREDIT);
     s->credit += frame->input_credit->bytes;
     s->closings += frame->input_credit->is_closed ? 1 : 0;
+}
+
+static void on_close(void *arg, uint32_t local_rank)
+{
+    struct stage *s = arg;
+    assert_int_equal(s->closed >> local_rank & 1, 0);
+    s->closed |= 1u << local_rank;
 }
 
 static void turn(struct stage *s)
@@ -46,6 +55,7 @@ static void set_up(struct stage *s)
     *s = (struct stage){.ends = {-1, -1}};
     assert_int_equal(uv_loop_init(&s->loop), 0);
     assert_int_equal(input_create(&s->input, &s->loop, on_frame, s, NULL), 0);
+    input_tell_closed(s->input, on_close, s);
 }
 
 static void start(struct stage *s, uint32_t generation, uint32_t readers)
@@ -146,6 +156,7 @@ static void test_two(void **state)
     turn(&s);
     assert_int_equal(s.credit, TOTAL);
     assert_int_equal(s.closings, 1);
+    assert_int_equal(s.closed, 3);
     tear_down(&s);
 }
 
@@ -169,6 +180,7 @@ static void test_closed_by_rank(void **state)
     put(&s, NULL, 0, true);
     assert_int_equal(s.closings, 1);
     assert_int_equal(s.credit, 0);
+    assert_int_equal(s.closed, 1);
     tear_down(&s);
 }
 
@@ -192,8 +204,10 @@ static void test_broken(void **state)
     }
     assert_int_equal(s.credit, sizeof(got));
     assert_int_equal(s.closings, 0);
+    assert_int_equal(s.closed, 2);
     input_ended(s.input, 0);
     assert_int_equal(s.closings, 1);
+    assert_int_equal(s.closed, 3);
     tear_down(&s);
 }
 
@@ -212,10 +226,68 @@ static void test_early(void **state)
     input_finish(s.input);
     assert_int_equal(s.closings, 1);
     close(s.ends[0]);
+    assert_int_equal(s.closed, 1);
+    s.closed = 0;
     put(&s, "late", 4, false);
     start(&s, 2, 1);
     input_finish(s.input);
     assert_int_equal(read_all(&s, 0, got, sizeof(got)), 0);
+    tear_down(&s);
+}
+
+/* An agent that ends without the end of the input closes nothing for good: the
+ * next one, which has the same pipe from the keeper, goes on. */
+static void test_next_agent(void **state)
+{
+    (void)state;
+    struct stage s;
+    uint8_t got[8];
+    set_up(&s);
+    start(&s, 1, 1);
+    put(&s, "one", 3, false);
+    int end = s.ends[0];
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", end);
+    int kept = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    assert_true(kept >= 0);
+    s.ends[0] = -1;
+    tear_down(&s);
+    assert_int_equal(s.closed, 0);
+
+    Gpul__InputTarget target = GPUL__INPUT_TARGET__INIT;
+    Gpul__Job job = GPUL__JOB__INIT;
+    set_up(&s);
+    s.ends[0] = end;
+    put(&s, "two", 3, false);
+    target.rank = 4;
+    job.input_target = &target;
+    assert_int_equal(input_begin(s.input, 1, &job, 4, READERS, NULL), 0);
+    input_add(s.input, 0, kept);
+    input_started(s.input);
+    put(&s, NULL, 0, true);
+    assert_int_equal(read_all(&s, 0, got, sizeof(got)), 6);
+    assert_memory_equal(got, "onetwo", 6);
+    assert_int_equal(s.credit, 3);
+    assert_int_equal(s.closings, 1);
+    assert_int_equal(s.closed, 1);
+    tear_down(&s);
+}
+
+/* It is told at once where the input was at its end, or nobody read it. */
+static void test_next_agent_without(void **state)
+{
+    (void)state;
+    struct stage s;
+    Gpul__InputTarget target = GPUL__INPUT_TARGET__INIT;
+    Gpul__Job job = GPUL__JOB__INIT;
+    set_up(&s);
+    target.rank = 4;
+    job.input_target = &target;
+    assert_int_equal(input_begin(s.input, 1, &job, 4, READERS, NULL), 0);
+    input_started(s.input);
+    assert_int_equal(s.closings, 1);
+    put(&s, NULL, 0, true);
+    assert_int_equal(s.closed, 0);
     tear_down(&s);
 }
 
@@ -249,9 +321,14 @@ static void test_target(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two),      cmocka_unit_test(test_closed_by_rank),
-        cmocka_unit_test(test_broken),   cmocka_unit_test(test_early),
-        cmocka_unit_test(test_unwanted), cmocka_unit_test(test_target),
+        cmocka_unit_test(test_two),
+        cmocka_unit_test(test_closed_by_rank),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_early),
+        cmocka_unit_test(test_unwanted),
+        cmocka_unit_test(test_target),
+        cmocka_unit_test(test_next_agent),
+        cmocka_unit_test(test_next_agent_without),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);

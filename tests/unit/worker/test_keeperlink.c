@@ -164,12 +164,13 @@ static void test_start(void **state)
     gpul_buf_init(&spec, 100);
     gpul_buf_append(&spec, "spec", 4);
     assert_int_equal(
-        keeperlink_start(s.link, 9, &spec, child, 3, kept, 2, NULL), 0);
+        keeperlink_start(s.link, 9, &spec, child, 3, kept, 2, true, NULL), 0);
     assert_int_equal(keeperwire_receive(s.keeper, &mail), 0);
     assert_int_equal(mail.packet.type, KEEPER_START);
     assert_int_equal(mail.packet.slot, 9);
     assert_int_equal(mail.packet.child_fds, 3);
     assert_int_equal(mail.packet.kept_fds, 2);
+    assert_true(mail.packet.has_input);
     assert_int_equal(mail.fd_count, 6);
     assert_int_equal(fstat(mail.fds[0], &st), 0);
     assert_int_equal(st.st_size, 4);
@@ -214,7 +215,7 @@ static void test_many(void **state)
     assert_int_equal(pthread_create(&thread, NULL, read_all, &s), 0);
     for (uint32_t i = filled; i < s.said; i++) {
         assert_int_equal(
-            keeperlink_start(s.link, i, &spec, fds, 3, fds, 2, NULL), 0);
+            keeperlink_start(s.link, i, &spec, fds, 3, fds, 2, false, NULL), 0);
     }
     pthread_join(thread, NULL);
     gpul_buf_release(&spec);

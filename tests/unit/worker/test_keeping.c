@@ -34,11 +34,11 @@ static void say_action(const struct keeping_action *a)
 {
     static const char *const names[] = {
         "",     "fork", "kill-agent", "begin",      "start", "stop",
-        "pass", "list", "finish",     "undertaker", "leave"};
+        "pass", "list", "finish",     "undertaker", "leave", "close"};
     say("%s%s", line[0] != 0 ? " " : "", names[a->type]);
     if (a->type == KEEPING_DO_STOP) {
         say("(%d)", a->signal);
-    } else if (a->type == KEEPING_DO_START) {
+    } else if (a->type == KEEPING_DO_START || a->type == KEEPING_DO_CLOSE) {
         say("(%u)", a->slot);
     } else if (a->type == KEEPING_DO_PASS) {
         say("(%d to %d)", a->signal, (int)a->slot);
@@ -104,6 +104,12 @@ static void start_rank(uint32_t slot)
                                                     .kept_fds = 2,
                                                     .pid = 100 + (int)slot}),
                         "");
+}
+
+static const char *close_input(uint32_t slot)
+{
+    struct keeper_packet p = {.type = KEEPER_CLOSE, .slot = slot};
+    return step((struct keeping_event){.type = KEEPING_PACKET, .packet = &p});
 }
 
 static const char *exited(uint32_t slot, int32_t status)
@@ -311,6 +317,40 @@ static void test_replay(void **state)
                 "exit(2: 256) gone");
 }
 
+/* The last descriptor is where the input is written, until it is closed; a
+ * second CLOSE, or one for no slot, is nothing. */
+static void test_close(void **state)
+{
+    (void)state;
+    struct keeper_packet p;
+    open_keeper();
+    begin(1, 1);
+    start(0);
+    step((struct keeping_event){.type = KEEPING_STARTED,
+                                .slot = 0,
+                                .kept_fds = 3,
+                                .has_input = true,
+                                .pid = 100});
+    told();
+    step_type(KEEPING_AGENT_ENDED);
+    agent_started(51);
+    told_some(1);
+    assert_true(keeping_next_packet(&k, &p));
+    assert_int_equal(p.kept_fds, 3);
+    assert_true(p.has_input);
+    assert_string_equal(told(), "rank(0: 100)");
+    assert_string_equal(close_input(1), "");
+    assert_string_equal(close_input(KEEPER_ALL_SLOTS), "");
+    assert_string_equal(close_input(0), "close(0)");
+    assert_string_equal(close_input(0), "");
+    step_type(KEEPING_AGENT_ENDED);
+    agent_started(52);
+    told_some(1);
+    assert_true(keeping_next_packet(&k, &p));
+    assert_int_equal(p.kept_fds, 2);
+    assert_false(p.has_input);
+}
+
 /* A stop that is under way, a start that failed, and what was unclean. */
 static void test_replay_stop(void **state)
 {
@@ -501,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_stop_without_ranks),
         cmocka_unit_test(test_starts_refused),
         cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_close),
         cmocka_unit_test(test_replay_stop),
         cmocka_unit_test(test_retries),
         cmocka_unit_test(test_given_up),

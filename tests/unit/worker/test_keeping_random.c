@@ -229,7 +229,8 @@ static void agent_says(void)
     static const uint32_t types[] = {
         KEEPER_BEGIN, KEEPER_BEGIN,    KEEPER_START, KEEPER_START,
         KEEPER_START, KEEPER_START,    KEEPER_START, KEEPER_STOP,
-        KEEPER_PASS,  KEEPER_ATTACHED, KEEPER_STATE, KEEPER_ABANDON};
+        KEEPER_PASS,  KEEPER_ATTACHED, KEEPER_STATE, KEEPER_ABANDON,
+        KEEPER_CLOSE};
     struct keeper_packet p = {
         .type = types[pick(sizeof(types) / sizeof(types[0]))],
         .slot = pick(SLOTS + 1),
