@@ -86,6 +86,9 @@ void core_waiting(const struct rendezvous *r, struct waiting *out)
     out->have -= is_on_probes
                      ? missing_names(&out->missing, &r->roster, is_away, NULL)
                      : core_missing(r, &out->missing);
+    if (r->phase == PHASE_FACTS) {
+        gputest_append_scout(&out->missing, r);
+    }
 }
 
 Gpul__Frame core_frame(const struct rendezvous *r)

@@ -141,8 +141,9 @@ struct rendezvous {
     struct stop stop;
     struct verdict verdict;
     struct suspicion suspicion;
-    struct facts facts;   /* these three are empty but in a self-test on */
-    struct probes probes; /* GPUs */
+    struct facts facts;   /* these four are empty but in a self-test on */
+    struct probes scouts; /* GPUs; by node, what each has said */
+    struct probes probes;
     struct ids ids;
 
     uint64_t *rank_ended; /* bits, by rank */
@@ -332,6 +333,10 @@ void gputest_result(struct rendezvous *r, struct node *node,
 
 /* See core_waiting; for the phases that wait for probes. */
 void gputest_waiting(const struct rendezvous *r, struct waiting *out);
+
+/* In phase facts: how the scout is that holds it up, behind the names of the
+ * nodes that are missing. */
+void gputest_append_scout(struct text *out, const struct rendezvous *r);
 
 void gputest_release(struct rendezvous *r);
 

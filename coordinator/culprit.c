@@ -312,3 +312,19 @@ void culprit_name(struct text *out, const struct culprit_case *c)
     append_others(out, &gap);
     append_words(out, &gap);
 }
+
+void culprit_append_scout(struct text *out, const struct culprit_case *c)
+{
+    struct gap gap = {.c = c};
+    find_worst(&gap);
+    if (gap.missing_count == 0 || gap.worst.kind >= CULPRIT_UNKNOWN) {
+        return;
+    }
+    while (!is_named(&gap, gap.first_rank)) {
+        gap.first_rank++;
+    }
+    if (gap.missing_count > 1) {
+        text_append(out, "; node %s", c->roster->nodes[gap.first_rank].name);
+    }
+    append_one_state(out, &gap);
+}

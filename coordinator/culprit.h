@@ -43,4 +43,9 @@ struct culprit_case {
  * there are counts. It looks at every rank: for when a bound is near. */
 void culprit_name(struct text *out, const struct culprit_case *c);
 
+/* Of scouts, one a node, whose nodes stand in `out`: append how the one is
+ * that holds up the others, ", inside cuInit for 12 s", or where several are
+ * missing "; node c, inside cuInit for 12 s". Nothing if that is not known. */
+void culprit_append_scout(struct text *out, const struct culprit_case *c);
+
 #endif

@@ -19,6 +19,7 @@ static void out_of_memory(struct rendezvous *r)
 void gputest_release(struct rendezvous *r)
 {
     facts_release(&r->facts);
+    probes_release(&r->scouts);
     probes_release(&r->probes);
 }
 
@@ -29,7 +30,8 @@ void gputest_begin(struct rendezvous *r)
     core_enter(r, PHASE_FACTS, r->job.listen_deadline_ms,
                "every node is ready");
     core_await_all(r);
-    if (facts_init(&r->facts, r->roster.count) != 0) {
+    if (facts_init(&r->facts, r->roster.count) != 0 ||
+        probes_init(&r->scouts, r->roster.count, r->now_ms) != 0) {
         out_of_memory(r);
         return;
     }
@@ -226,13 +228,12 @@ static uint64_t silence_ms(uint64_t bound_ms)
     return bound_ms / 4 > SILENCE_MS_MIN ? bound_ms / 4 : SILENCE_MS_MIN;
 }
 
-void gputest_waiting(const struct rendezvous *r, struct waiting *out)
+static struct culprit_case case_of(const struct rendezvous *r)
 {
-    enum probes_step step = step_of(r->phase);
     uint64_t bound_ms = bound_of(r);
     uint64_t left_ms =
         r->phase_deadline_ms > r->now_ms ? r->phase_deadline_ms - r->now_ms : 0;
-    struct culprit_case c = {
+    return (struct culprit_case){
         .probes = &r->probes,
         .facts = &r->facts,
         .roster = &r->roster,
@@ -240,6 +241,28 @@ void gputest_waiting(const struct rendezvous *r, struct waiting *out)
         .elapsed_ms = bound_ms > left_ms ? bound_ms - left_ms : 0,
         .silence_ms = silence_ms(bound_ms),
     };
+}
+
+static bool lacks_facts(const struct probes *p, uint32_t node, const void *arg)
+{
+    const struct roster *roster = arg;
+    (void)p;
+    return !roster->nodes[node].has_answered;
+}
+
+void gputest_append_scout(struct text *out, const struct rendezvous *r)
+{
+    struct culprit_case c = case_of(r);
+    c.probes = &r->scouts;
+    c.lacks = lacks_facts;
+    c.arg = &r->roster;
+    culprit_append_scout(out, &c);
+}
+
+void gputest_waiting(const struct rendezvous *r, struct waiting *out)
+{
+    enum probes_step step = step_of(r->phase);
+    struct culprit_case c = case_of(r);
     if (r->phase == PHASE_UID) {
         out->unit = "roots";
         out->have = r->ids.have;
@@ -329,6 +352,13 @@ void gputest_phase(struct rendezvous *r, struct node *node,
                    const Gpul__ProbePhase *phase)
 {
     uint32_t rank = phase->probe_rank;
+    if (r->phase == PHASE_FACTS) {
+        if (probes_say(&r->scouts, roster_index(&r->roster, node), phase,
+                       r->now_ms) != 0) {
+            out_of_memory(r);
+        }
+        return;
+    }
     if (!phase_waits_for_probes(r->phase) || !speaks_for(r, node, rank)) {
         return;
     }

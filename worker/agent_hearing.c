@@ -41,12 +41,32 @@ void agent_probe_stage(struct agent *a, const struct agent_event *event)
     }
 }
 
+/* Which kinds of probe may say what. */
+static bool may_say(enum agent_probe_kind kind, Gpul__Frame__BodyCase what)
+{
+    switch (what) {
+    case GPUL__FRAME__BODY_PROBE_LISTENING:
+        return kind == AGENT_PROBE_HOST;
+    case GPUL__FRAME__BODY_PROBE_RESULT:
+        return kind == AGENT_PROBE_HOST || kind == AGENT_PROBE_DEVICE;
+    case GPUL__FRAME__BODY_PROBE_FACTS:
+        return kind == AGENT_PROBE_SCOUT || kind == AGENT_PROBE_WATCH;
+    case GPUL__FRAME__BODY_PROBE_ID:
+        return kind == AGENT_PROBE_DEVICE;
+    case GPUL__FRAME__BODY_PROBE_PHASE: /* a scout's are of no phase */
+        return kind == AGENT_PROBE_DEVICE || kind == AGENT_PROBE_SCOUT;
+    default:
+        return false;
+    }
+}
+
 /* A stopped process cannot say so itself. */
 void agent_probe_halted(struct agent *a, const struct agent_event *event)
 {
     struct agent_selftest *t = &a->test;
     uint32_t probe = event->probe;
-    if (a->state != AGENT_PROBING || t->kind != AGENT_PROBE_DEVICE ||
+    if (a->state != AGENT_PROBING ||
+        !may_say(t->kind, GPUL__FRAME__BODY_PROBE_PHASE) ||
         probe >= AGENT_PROBES_MAX || !t->probes[probe].is_alive) {
         return;
     }
@@ -119,24 +139,6 @@ static void on_answer(struct agent *a, uint32_t probe, const Gpul__Frame *frame)
             agent_clear_facts(a, frame->probe_facts);
         }
         break;
-    }
-}
-
-/* Which kinds of probe may say what. */
-static bool may_say(enum agent_probe_kind kind, Gpul__Frame__BodyCase what)
-{
-    switch (what) {
-    case GPUL__FRAME__BODY_PROBE_LISTENING:
-        return kind == AGENT_PROBE_HOST;
-    case GPUL__FRAME__BODY_PROBE_RESULT:
-        return kind == AGENT_PROBE_HOST || kind == AGENT_PROBE_DEVICE;
-    case GPUL__FRAME__BODY_PROBE_FACTS:
-        return kind == AGENT_PROBE_SCOUT || kind == AGENT_PROBE_WATCH;
-    case GPUL__FRAME__BODY_PROBE_ID:
-    case GPUL__FRAME__BODY_PROBE_PHASE:
-        return kind == AGENT_PROBE_DEVICE;
-    default:
-        return false;
     }
 }
 

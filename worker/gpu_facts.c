@@ -32,6 +32,25 @@ static const struct place cuda_places[] = {
 static const struct place nvml_place = {
     (const char *const[]){"libnvidia-ml.so.1", NULL}, NULL};
 
+/* ---- where it is ----------------------------------------------------------
+ */
+
+/* Until the next one, or until it works on the host again. */
+static void enter(const struct gpu_facts_request *in, const char *call)
+{
+    if (in->pulse != NULL) {
+        gpu_pulse_enter(in->pulse, call);
+    }
+}
+
+static void leave(const struct gpu_facts_request *in)
+{
+    if (in->pulse != NULL) {
+        gpu_pulse_leave(in->pulse);
+        gpu_pulse_step(in->pulse);
+    }
+}
+
 /* ---- the libraries ------------------------------------------------------ */
 
 /* Returns 0 also where the library cannot be used: lib->error says why. */
@@ -54,11 +73,13 @@ static int open_library(struct gpu_library *lib, void *api,
         return rc;
     }
     struct gpul_error reason = {0};
+    enter(in, place->names[0]); /* what it does when it is loaded */
     if (library_open(&lib->file, api, table,
                      (const char *const *)candidates.paths, candidates.count,
                      &reason) != 0) {
         snprintf(lib->error, sizeof(lib->error), "%s", reason.text);
     }
+    leave(in);
     library_candidates_release(&candidates);
     return 0;
 }
@@ -70,8 +91,13 @@ static int open_nccl(struct gpu_facts *f, const struct gpu_facts_request *in,
     int version = 0;
     int rc = open_library(lib, &f->nccl_api, gpu_symbols_nccl(f->maker),
                           &nccl_places[f->maker], in->nccl_path, in, err);
-    if (rc != 0 || lib->error[0] != 0 ||
-        f->nccl_api.get_version(&version) != NCCL_SUCCESS || version <= 0) {
+    if (rc != 0 || lib->error[0] != 0) {
+        return rc;
+    }
+    enter(in, "ncclGetVersion");
+    int result = f->nccl_api.get_version(&version);
+    leave(in);
+    if (result != NCCL_SUCCESS || version <= 0) {
         return rc;
     }
     lib->version_code = (uint32_t)version;
@@ -106,11 +132,13 @@ static void read_cuda_version(struct gpu_facts *f)
     }
 }
 
-static void start_cuda(struct gpu_facts *f)
+static void start_cuda(struct gpu_facts *f, const struct gpu_facts_request *in)
 {
     struct gpu_library *lib = &f->cuda;
     const char *title = gpu_symbols_cuda(f->maker)->title;
+    enter(in, f->maker == GPU_AMD ? "hipInit" : "cuInit");
     int result = f->cuda_api.init(0);
+    leave(in);
     f->has_no_device = result == CUDA_RESULT_NO_DEVICE;
     if (result == CUDA_RESULT_STUB_LIBRARY ||
         (result != CUDA_RESULT_SUCCESS && library_is_stub(lib->file.path))) {
@@ -133,15 +161,17 @@ static int open_cuda(struct gpu_facts *f, const struct gpu_facts_request *in,
     int rc = open_library(&f->cuda, &f->cuda_api, gpu_symbols_cuda(f->maker),
                           &cuda_places[f->maker], NULL, in, err);
     if (rc == 0 && f->cuda.error[0] == 0) {
-        start_cuda(f);
+        start_cuda(f, in);
     }
     return rc;
 }
 
-static void start_nvml(struct gpu_facts *f)
+static void start_nvml(struct gpu_facts *f, const struct gpu_facts_request *in)
 {
     struct gpu_library *lib = &f->nvml;
+    enter(in, "nvmlInit");
     int result = f->nvml_api.init();
+    leave(in);
     if (result != NVML_RESULT_SUCCESS) {
         snprintf(lib->error, sizeof(lib->error), "NVML: %.300s",
                  f->nvml_api.error_string(result));
@@ -164,7 +194,7 @@ static int open_nvml(struct gpu_facts *f, const struct gpu_facts_request *in,
     int rc = open_library(&f->nvml, &f->nvml_api, gpu_symbols_nvml(),
                           &nvml_place, NULL, in, err);
     if (rc == 0 && f->nvml.error[0] == 0) {
-        start_nvml(f);
+        start_nvml(f, in);
     }
     return rc;
 }
@@ -250,7 +280,9 @@ static void read_devices(struct gpu_facts *f,
     struct gpul_error reason = {0};
     int rc = GPUL_ENOTFOUND;
     if (f->nvml.file.handle != NULL && f->nvml.error[0] == 0) {
+        enter(in, "NVML's queries");
         rc = gpu_nvml_read(f->devices, &f->device_count, &f->nvml_api, &reason);
+        leave(in);
         if (rc == 0) {
             choose_visible(f, visible_devices(in));
         }
@@ -258,8 +290,10 @@ static void read_devices(struct gpu_facts *f,
     explain_no_device(f, visible_devices(in));
     /* The driver has applied CUDA_VISIBLE_DEVICES by itself. */
     if (rc != 0 && f->cuda.error[0] == 0) {
+        enter(in, "the driver's queries");
         rc = gpu_cuda_read(f->devices, &f->device_count, &f->cuda_api, f->maker,
                            &reason);
+        leave(in);
     }
     if (f->device_count > 0 || f->error[0] != 0) {
         return;

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "worker/cuda_api.h"
 #include "worker/gpu_device.h"
+#include "worker/gpu_pulse.h"
 #include "worker/gpu_symbols.h"
 #include "worker/library.h"
 #include "worker/nccl_api.h"
@@ -34,6 +35,7 @@ struct gpu_facts_request {
     const char *command;            /* argv[0] of the ranks, or NULL */
     const char *const *environment; /* of the ranks, NULL-terminated */
     bool has_amd; /* GPUs of AMD, none of NVIDIA: HIP's absence is the fact */
+    struct gpu_pulse *pulse; /* has the call that it is inside, or NULL */
 };
 
 struct gpu_facts {

@@ -56,7 +56,9 @@ static int serve(struct probe *p, struct gpul_error *err)
     p->channel.generation = first->generation;
     if (first->body_case == GPUL__FRAME__BODY_PROBE_START) {
         status = serve_start(p, first->probe_start, err);
-        gpul_message_release(first);
+        if (!p->has_gpu_libraries) { /* a thread that hangs reads it */
+            gpul_message_release(first);
+        }
         return status;
     }
     /* A thread that hangs goes on reading the frame. */

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/probe_scout.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include "common/clock.h"
 #include "proto/limits.h"
 #include "proto/text.h"
 #include "worker/facts.h"
 #include "worker/gpu_env.h"
 #include "worker/gpu_facts.h"
+#include "worker/gpu_pulse.h"
 #include "worker/nics.h"
+#include "worker/wait.h"
 
 extern char **environ;
+
+/* How it is, in eighths of the bound: the first, then each. */
+enum { REPORT_FROM = 3, REPORT_PARTS = 8 };
 
 _Static_assert((int)GPU_DEVICES_MAX <= (int)GPUL_DEVICES_MAX &&
                    (int)GPU_FINDINGS_MAX <= (int)GPUL_FINDINGS_MAX &&
@@ -28,6 +39,7 @@ struct scout {
     char *finding_list[GPU_DEVICES_MAX][GPU_FINDINGS_MAX];
     char settings[GPUL_SETTINGS_MAX][GPU_ENV_SETTING_BYTES];
     char *setting_list[GPUL_SETTINGS_MAX];
+    struct gpul_error why; /* there is no fact but this one */
     struct nic nics[GPUL_NICS_MAX];
     Gpul__Nic nic_messages[GPUL_NICS_MAX];
     Gpul__Nic *nic_list[GPUL_NICS_MAX];
@@ -163,38 +175,140 @@ static void set_facts(Gpul__ProbeFacts *out, struct scout *s)
     out->settings = s->setting_list;
 }
 
+/* ---- looking, in a thread of its own --------------------------------------
+ */
+
+/* One look, of which the other thread reads `pulse` until `done_fd` is set. */
+struct look {
+    const Gpul__ProbeStart *start;
+    const char *command;
+    struct gpu_pulse pulse;
+    int done_fd;
+    struct facts host;
+    struct scout scout;
+    Gpul__ProbeFacts facts;
+};
+
+static void *look_around(void *arg)
+{
+    struct look *l = arg;
+    struct scout *s = &l->scout;
+    const char *nccl_path = l->start->nccl_library;
+    const struct gpu_facts_request request = {
+        .nccl_path = nccl_path[0] != 0 ? nccl_path : NULL,
+        .command = l->command,
+        .environment = (const char *const *)environ,
+        .has_amd = l->host.devices_are_amd,
+        .pulse = &l->pulse,
+    };
+    int status = gpu_facts_read(&s->facts, &request, &s->why);
+    set_libraries(&l->facts, s);
+    set_nics(&l->facts, s, &l->host, l->start->address);
+    if (status == 0) {
+        set_facts(&l->facts, s);
+    } else {
+        l->facts.error = clean(s->why.text, GPUL_TEXT_BYTES_MAX);
+    }
+    (void)!eventfd_write(l->done_fd, 1);
+    return NULL;
+}
+
+/* How the look is going. */
+static int tell_pulse(struct probe_channel *channel, const struct look *l,
+                      struct gpul_error *err)
+{
+    char call[GPUL_CALL_BYTES_MAX + 1];
+    struct gpu_pulse_view view;
+    gpu_pulse_look(&l->pulse, &view, gpul_clock_ms());
+    snprintf(call, sizeof(call), "%s", view.call);
+    Gpul__ProbePhase message = GPUL__PROBE_PHASE__INIT;
+    message.state = view.state;
+    message.call = call;
+    message.since_ms = view.since_ms;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_PROBE_PHASE;
+    frame.probe_phase = &message;
+    return probe_channel_write(channel, &frame, err);
+}
+
+/* A look that never ends is the agent's to end. */
+static int wait_look(struct probe_channel *channel, const struct look *l,
+                     struct gpul_error *err)
+{
+    struct pollfd fd = {.fd = l->done_fd, .events = POLLIN};
+    uint64_t every_ms = l->start->deadline_ms / REPORT_PARTS + 1;
+    uint64_t report_ms = gpul_clock_ms() + REPORT_FROM * every_ms;
+    for (;;) {
+        int status = wait_any(&fd, 1, report_ms, err);
+        if (status != GPUL_ETIMEOUT) {
+            return status;
+        }
+        status = tell_pulse(channel, l, err);
+        if (status != 0) {
+            return status;
+        }
+        report_ms = gpul_clock_ms() + every_ms;
+    }
+}
+
+static int tell_facts(struct probe_channel *channel, struct look *l,
+                      struct gpul_error *err)
+{
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_PROBE_FACTS;
+    frame.probe_facts = &l->facts;
+    return probe_channel_write(channel, &frame, err);
+}
+
+static int start_look(struct look *l, pthread_t *thread, struct gpul_error *err)
+{
+    l->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->done_fd < 0) {
+        return gpul_fail_errno(err, errno, "eventfd for the scout");
+    }
+    gpu_pulse_step(&l->pulse);
+    int rc = pthread_create(thread, NULL, look_around, l);
+    if (rc != 0) {
+        close(l->done_fd);
+        return gpul_fail_errno(err, rc, "a thread for the scout");
+    }
+    return 0;
+}
+
+/* Where it fails while the look goes on, nothing that this uses is given
+ * back: it ends with the process. */
+static int run_look(struct probe_channel *channel, struct look *l,
+                    struct gpul_error *err)
+{
+    pthread_t thread;
+    int status = start_look(l, &thread, err);
+    if (status == 0) {
+        status = wait_look(channel, l, err);
+        if (status != 0) {
+            pthread_detach(thread);
+            return status;
+        }
+        pthread_join(thread, NULL);
+        close(l->done_fd);
+        status = tell_facts(channel, l, err);
+        gpu_facts_release(&l->scout.facts);
+    }
+    facts_release(&l->host);
+    free(l);
+    return status;
+}
+
 int probe_scout_serve(struct probe_channel *channel,
                       const Gpul__ProbeStart *start, const char *command,
                       struct gpul_error *err)
 {
-    struct facts host;
-    struct scout *s = calloc(1, sizeof(*s));
-    if (s == NULL || facts_read(&host, "", NULL, NULL) != 0) {
-        free(s);
+    struct look *l = calloc(1, sizeof(*l));
+    if (l == NULL || facts_read(&l->host, "", NULL, NULL) != 0) {
+        free(l);
         return gpul_fail(err, GPUL_ENOMEM, "no memory for the scout");
     }
-    const struct gpu_facts_request request = {
-        .nccl_path = start->nccl_library[0] != 0 ? start->nccl_library : NULL,
-        .command = command,
-        .environment = (const char *const *)environ,
-        .has_amd = host.devices_are_amd,
-    };
-    Gpul__ProbeFacts facts = GPUL__PROBE_FACTS__INIT;
-    struct gpul_error why;
-    int status = gpu_facts_read(&s->facts, &request, &why);
-    set_libraries(&facts, s);
-    set_nics(&facts, s, &host, start->address);
-    if (status == 0) {
-        set_facts(&facts, s);
-    } else {
-        facts.error = clean(why.text, GPUL_TEXT_BYTES_MAX);
-    }
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    frame.body_case = GPUL__FRAME__BODY_PROBE_FACTS;
-    frame.probe_facts = &facts;
-    status = probe_channel_write(channel, &frame, err);
-    gpu_facts_release(&s->facts);
-    facts_release(&host);
-    free(s);
-    return status;
+    l->start = start;
+    l->command = command;
+    gpul__probe_facts__init(&l->facts);
+    return run_look(channel, l, err);
 }

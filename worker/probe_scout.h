@@ -7,8 +7,9 @@
  * goes. It makes no context on any device.
  *
  * Failure modes: what is missing is a fact, with ProbeFacts.error saying why
- * no self-test on GPUs is possible here. A library that hangs or crashes ends
- * the scout, and the agent says so.
+ * no self-test on GPUs is possible here. A library that hangs is told in
+ * ProbePhase from three eighths of the bound on; the agent ends the scout
+ * then, and says so, as it does of one that crashes.
  */
 #ifndef WORKER_PROBE_SCOUT_H
 #define WORKER_PROBE_SCOUT_H

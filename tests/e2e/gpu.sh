@@ -257,6 +257,8 @@ done <<TABLE
 no device on one node|20|node local-2 gpus 0|phase facts;local-2:;no CUDA-capable device
 a driver that is not ready|20|node local-2 cuda-init 802|phase facts;local-2:;system not yet initialized
 another version|20|node local-2 nccl 22703|phase facts;local-2 has 2.27.3;local-[0-1,3] have 2.28.9
+a driver that hangs|40|fault node local-2 hang cuinit|phase facts;3 of 4 nodes;missing: local-2, inside cuInit for
+a scout that is stopped|40|fault node local-2 signal STOP at facts|phase facts;3 of 4 nodes;missing: local-2, whose process is stopped
 a symbol that is missing|20|fault node local-2 missing-symbol ncclCommAbort|phase facts;local-2:;has no symbol ncclCommAbort
 a device that two ranks claim|20|gpu local-3 0 uuid $uuid|phase facts;rank 5 (node local-2;rank 6 (node local-3;same device $uuid
 a context that fails|20|fault node local-2 gpu 1 code 999 at context|phase cuda;$him;CUDA error 999

@@ -102,6 +102,7 @@ struct fake_node {
     uint32_t nics;       /* RDMA cards that are up */
     uint32_t nic_gbits;  /* of each; 0: unknown */
     const char *setting;
+    Gpul__ProbePhase__State scout_state; /* it says this where it never ends */
     bool never_facts;
     bool never_ids;    /* its roots make none */
     bool is_double;    /* its libraries are */

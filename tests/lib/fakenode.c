@@ -223,7 +223,8 @@ static void start_probe(struct cluster *c, uint32_t index,
 {
     struct fake_node *node = node_of(c, index);
     if (start->backend == GPUL__SELF_TEST__BACKEND__BACKEND_NCCL) {
-        plan_answer(c, index, node->never_facts, FAKE_FACTS, node->listen_ms);
+        plan_answer(c, index, node->never_facts && node->scout_state == 0,
+                    FAKE_FACTS, node->listen_ms);
     } else {
         plan_answer(c, index, node->never_listens, FAKE_LISTENING,
                     node->listen_ms);
@@ -399,6 +400,9 @@ void fake_timer(struct cluster *c, uint32_t index, enum fake_timer timer,
         return; /* stopped meanwhile */
     } else if (timer == FAKE_READY) {
         send_ready(c, node);
+    } else if (timer == FAKE_FACTS && node->never_facts) {
+        fake_scout_hang(c, index);
+        plan_answer(c, index, false, FAKE_FACTS, SAY_EVERY_MS);
     } else if (timer == FAKE_FACTS) {
         fake_scout(c, index);
     } else if (timer == FAKE_LISTENING) {

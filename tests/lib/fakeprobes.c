@@ -9,7 +9,7 @@
 #include "proto/limits.h"
 #include "tests/lib/fakenode.h"
 
-enum { STEPS = 8, SAY_EVERY_MS = 2500 };
+enum { STEPS = 8 };
 
 /* ---- the scout ---- */
 
@@ -110,6 +110,21 @@ void fake_scout(struct cluster *c, uint32_t index)
     Gpul__Frame frame = fake_frame(node);
     frame.body_case = GPUL__FRAME__BODY_PROBE_FACTS;
     frame.probe_facts = &facts;
+    fake_send(c, node, &frame);
+}
+
+void fake_scout_hang(struct cluster *c, uint32_t index)
+{
+    const struct fake_node *node = &c->nodes[index];
+    bool is_inside =
+        node->scout_state == GPUL__PROBE_PHASE__STATE__STATE_INSIDE;
+    Gpul__ProbePhase phase = GPUL__PROBE_PHASE__INIT;
+    phase.state = node->scout_state;
+    phase.call = wire_text(is_inside ? "cuInit" : "");
+    phase.since_ms = (uint32_t)c->now_ms;
+    Gpul__Frame frame = fake_frame(node);
+    frame.body_case = GPUL__FRAME__BODY_PROBE_PHASE;
+    frame.probe_phase = &phase;
     fake_send(c, node, &frame);
 }
 

@@ -9,7 +9,13 @@
 
 #include "tests/lib/cluster.h"
 
+/* A probe that is not well says so each time. */
+enum { SAY_EVERY_MS = 2500 };
+
 void fake_scout(struct cluster *c, uint32_t node);
+
+/* How it is, and it hangs inside cuInit. */
+void fake_scout_hang(struct cluster *c, uint32_t node);
 void fake_probes_begin(struct cluster *c, uint32_t node,
                        const Gpul__ProbeBegin *begin);
 void fake_probes_connect(struct cluster *c, uint32_t node,

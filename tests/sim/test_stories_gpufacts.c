@@ -222,20 +222,64 @@ static void test_silent_facts(void **state)
     story_init_gpus(&c, 2, 2);
     c.nodes[1].never_facts = true;
     story_expect(&c, 7,
-                 "10004 self-test phase facts: still waiting for node1\n"
-                 "10004 user: waiting 1/2: node1\n"
+                 "10004 self-test phase facts: still waiting for node1, which "
+                 "has said nothing for 10 s\n"
+                 "10004 user: waiting 1/2: node1, which has said nothing for "
+                 "10 s\n"
                  "20004 self-test phase facts -> draining: self-test phase "
-                 "facts: 1 of 2 nodes after 20 s; missing: node1\n"
+                 "facts: 1 of 2 nodes after 20 s; missing: node1, which has "
+                 "said nothing for 20 s\n"
                  "20004 user: stopping: self-test phase facts: 1 of 2 nodes "
-                 "after 20 s; missing: node1\n"
+                 "after 20 s; missing: node1, which has said nothing for 20 s\n"
                  "20004 all <- stop signal 15 grace 30000\n"
                  "20011 draining -> done: exit code 40, self-test phase facts: "
-                 "1 of 2 nodes after 20 s; missing: node1\n"
+                 "1 of 2 nodes after 20 s; missing: node1, which has said "
+                 "nothing for 20 s\n"
                  "20011 user: end 40 deadline: self-test phase facts: 1 of 2 "
-                 "nodes after 20 s; missing: node1\n"
+                 "nodes after 20 s; missing: node1, which has said nothing for "
+                 "20 s\n"
                  "20011 all <- finish, logs stay\n"
                  "20013 done -> over: every node has left\n"
                  "20013 finish 40\n");
+}
+
+/* One that hangs has said where; of several the one is named that holds up the
+ * others most surely. */
+static void test_hung_facts(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init_gpus(&c, 3, 2);
+    c.nodes[1].never_facts = true;
+    c.nodes[1].scout_state = GPUL__PROBE_PHASE__STATE__STATE_INSIDE;
+    story_expect_part(
+        &c, 10004, 20004,
+        "10004 self-test phase facts: still waiting for node1, inside "
+        "cuInit for 10 s\n"
+        "10004 user: waiting 2/3: node1, inside cuInit for 10 s\n"
+        "20004 self-test phase facts -> draining: self-test phase "
+        "facts: 2 of 3 nodes after 20 s; missing: node1, inside "
+        "cuInit for 20 s\n"
+        "20004 user: stopping: self-test phase facts: 2 of 3 nodes after 20 "
+        "s; missing: node1, inside cuInit for 20 s\n"
+        "20004 all <- stop signal 15 grace 30000\n");
+    story_init_gpus(&c, 3, 2);
+    c.nodes[1].never_facts = true;
+    c.nodes[1].scout_state = GPUL__PROBE_PHASE__STATE__STATE_INSIDE;
+    c.nodes[2].never_facts = true;
+    c.nodes[2].scout_state = GPUL__PROBE_PHASE__STATE__STATE_STOPPED;
+    story_expect_part(
+        &c, 10004, 20004,
+        "10004 self-test phase facts: still waiting for node[1-2]; node "
+        "node2, whose process is stopped\n"
+        "10004 user: waiting 1/3: node[1-2]; node node2, whose "
+        "process is stopped\n"
+        "20004 self-test phase facts -> draining: self-test phase "
+        "facts: 1 of 3 nodes after 20 s; missing: node[1-2]; node "
+        "node2, whose process is stopped\n"
+        "20004 user: stopping: self-test phase facts: 1 of 3 nodes after 20 "
+        "s; missing: node[1-2]; node node2, whose process is stopped\n"
+        "20004 all <- stop signal 15 grace 30000\n");
 }
 
 /* The same when the node that did answer told of doubles: that is enough. */
@@ -248,9 +292,11 @@ static void test_silent_on_doubles(void **state)
     c.nodes[1].never_facts = true;
     story_expect_part(&c, 20011, 20012,
                       "20011 draining -> done: exit code 40, self-test phase "
-                      "facts: 1 of 2 nodes after 20 s; missing: node1\n"
+                      "facts: 1 of 2 nodes after 20 s; missing: node1, "
+                      "which has said nothing for 20 s\n"
                       "20011 user: end 40 deadline on doubles: self-test phase "
-                      "facts: 1 of 2 nodes after 20 s; missing: node1\n"
+                      "facts: 1 of 2 nodes after 20 s; missing: node1, "
+                      "which has said nothing for 20 s\n"
                       "20011 all <- finish, logs stay\n");
 }
 
@@ -262,13 +308,16 @@ static void test_silence(void **state)
     story_init_gpus(&c, 2, 2);
     c.nodes[0].never_facts = true;
     c.nodes[1].never_facts = true;
-    story_expect_part(&c, 20011, 20012,
-                      "20011 draining -> done: exit code 40, self-test phase "
-                      "facts: 0 of 2 nodes after 20 s; missing: node[0-1]\n"
-                      "20011 user: end 40 deadline perhaps on doubles: "
-                      "self-test phase facts: 0 of 2 nodes after 20 s; "
-                      "missing: node[0-1]\n"
-                      "20011 all <- finish, logs stay\n");
+    story_expect_part(
+        &c, 20011, 20012,
+        "20011 draining -> done: exit code 40, self-test phase "
+        "facts: 0 of 2 nodes after 20 s; missing: node[0-1]; node "
+        "node0, which has said nothing for 20 s\n"
+        "20011 user: end 40 deadline perhaps on doubles: "
+        "self-test phase facts: 0 of 2 nodes after 20 s; "
+        "missing: node[0-1]; node "
+        "node0, which has said nothing for 20 s\n"
+        "20011 all <- finish, logs stay\n");
 }
 
 /* A node that speaks for a rank of another is lost. */
@@ -363,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_twin),
         cmocka_unit_test(test_notices),
         cmocka_unit_test(test_silent_facts),
+        cmocka_unit_test(test_hung_facts),
         cmocka_unit_test(test_silent_on_doubles),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_liar),

@@ -128,6 +128,26 @@ static void test_halt(void **state)
     play_close(&p);
 }
 
+/* How a scout is goes out too, and that it is stopped, until it has told. */
+static void test_scout_halt(void **state)
+{
+    (void)state;
+    struct play p;
+    play_open(&p);
+    play_to_assigned(&p);
+    play_scout(&p);
+    assert_string_equal(play_phase(&p, 0, GPUL__PROBE_PHASE__PHASE__NONE),
+                        "send(probe_phase:0:0)");
+    assert_string_equal(halted(&p, 0, SIGSTOP),
+                        "send(probe_phase:0:0:stopped)");
+    assert_string_equal(play_phase(&p, 0, GPUL__PROBE_PHASE__PHASE__NONE),
+                        "send(probe_phase:0:0:stopped)");
+    assert_string_equal(halted(&p, 0, 0), "send(probe_phase:0:0)");
+    assert_string_equal(play_facts(&p, 2, 100), "");
+    assert_string_equal(play_phase(&p, 0, GPUL__PROBE_PHASE__PHASE__NONE), "");
+    play_close(&p);
+}
+
 /* What is read in NCCL's log goes with what the probe says. */
 static void test_stage(void **state)
 {
@@ -463,6 +483,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scout),
         cmocka_unit_test(test_scout_fails),
+        cmocka_unit_test(test_scout_halt),
         cmocka_unit_test(test_begin_without_devices),
         cmocka_unit_test(test_pass),
         cmocka_unit_test(test_halt),
