@@ -225,13 +225,9 @@ void away_end(struct rendezvous *r, uint32_t conn, struct node *node,
     }
     away_forget(r, node);
     relay_write_off(node);
-    if (roster_join(&r->roster, node, conn, hello) != 0) {
-        outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a node");
+    if (!hello_let_in(r, conn, node, hello)) {
         return;
     }
-    r->peers[conn].node = node;
-    peers_expect(r, conn, GPUL_LEASE_MS);
-    hello_welcome(r, node, hello);
     tell_back(r, node);
     placing_repeat(r, node);
     resume(r, node, r->is_launched && hello->held_generation == r->generation);

@@ -236,9 +236,9 @@ void peers_tick(struct rendezvous *r, bool is_late);
 
 void hello_judge(struct rendezvous *r, uint32_t conn, const Gpul__Frame *frame);
 
-/* It is in, and hears so. */
-void hello_welcome(struct rendezvous *r, const struct node *node,
-                   const Gpul__Hello *hello);
+/* It is in, by this connection, and hears so. False: no memory is left. */
+bool hello_let_in(struct rendezvous *r, uint32_t conn, struct node *node,
+                  const Gpul__Hello *hello);
 
 /* ---- away.c ---- */
 

@@ -97,8 +97,8 @@ static void judge_place(struct refusal *out, const struct rendezvous *r,
     }
 }
 
-void hello_welcome(struct rendezvous *r, const struct node *node,
-                   const Gpul__Hello *hello)
+static void welcome_node(struct rendezvous *r, const struct node *node,
+                         const Gpul__Hello *hello)
 {
     Gpul__Welcome welcome = GPUL__WELCOME__INIT;
     welcome.protocol = common_version(hello);
@@ -128,8 +128,21 @@ static void tell_joined(struct rendezvous *r, const struct node *node)
                r->peers[node->conn].address);
 }
 
-static void let_in(struct rendezvous *r, uint32_t conn, struct node *node,
-                   const Gpul__Hello *hello)
+bool hello_let_in(struct rendezvous *r, uint32_t conn, struct node *node,
+                  const Gpul__Hello *hello)
+{
+    if (roster_join(&r->roster, node, conn, hello) != 0) {
+        outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a node");
+        return false;
+    }
+    r->peers[conn].node = node;
+    peers_expect(r, conn, GPUL_LEASE_MS);
+    welcome_node(r, node, hello);
+    return true;
+}
+
+static void admit(struct rendezvous *r, uint32_t conn, struct node *node,
+                  const Gpul__Hello *hello)
 {
     if (node_is_here(node)) {
         /* The same agent dialled again: its old connection is dead. */
@@ -137,13 +150,9 @@ static void let_in(struct rendezvous *r, uint32_t conn, struct node *node,
         roster_leave(&r->roster, node);
         peers_end(r, old);
     }
-    if (roster_join(&r->roster, node, conn, hello) != 0) {
-        outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a node");
+    if (!hello_let_in(r, conn, node, hello)) {
         return;
     }
-    r->peers[conn].node = node;
-    peers_expect(r, conn, GPUL_LEASE_MS);
-    hello_welcome(r, node, hello);
     tell_joined(r, node);
     r->pending = r->roster.count - r->roster.joined;
     if (r->pending == 0) {
@@ -168,6 +177,6 @@ void hello_judge(struct rendezvous *r, uint32_t conn, const Gpul__Frame *frame)
     } else if (is_back) {
         away_end(r, conn, node, hello);
     } else {
-        let_in(r, conn, node, hello);
+        admit(r, conn, node, hello);
     }
 }

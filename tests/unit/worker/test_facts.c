@@ -7,47 +7,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "common/clock.h"
 #include "proto/limits.h"
+#include "tests/lib/fakehost.h"
 #include "worker/facts.h"
 
 /* A root folder of the test's own. */
-static char root[64];
+static char root[FAKEHOST_ROOT_BYTES];
 
 static int make_root(void **state)
 {
     (void)state;
-    snprintf(root, sizeof(root), "/tmp/gpul-facts-XXXXXX");
-    return mkdtemp(root) == NULL;
+    fakehost_make(root);
+    return 0;
 }
 
 static int remove_root(void **state)
 {
     (void)state;
-    char command[100];
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    return system(command);
+    fakehost_remove(root);
+    return 0;
 }
 
 static void put(const char *path, const char *text)
 {
-    char whole[256];
-    snprintf(whole, sizeof(whole), "%s%s", root, path);
-    for (char *slash = whole + strlen(root) + 1;
-         (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = 0;
-        mkdir(whole, 0700);
-        *slash = '/';
-    }
-    FILE *f = fopen(whole, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
+    fakehost_put(root, path, text);
 }
 
 static uint64_t memory(void)
