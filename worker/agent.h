@@ -92,7 +92,8 @@ enum agent_event_type {
                                         or (0) goes on */
     AGENT_EVENT_PROBE_STAGE = 13,    /* probe, stage: so far NCCL has come in
                                         it, see worker/nccl_log.h */
-    AGENT_EVENT_KEEPER_LOST = 14,    /* and its ranks with it; `unclean` */
+    AGENT_EVENT_KEEPER_LOST = 14,    /* and its ranks with it; `unclean`, text:
+                                        how, NULL: it ended */
 };
 
 /* What a probe is started for. */

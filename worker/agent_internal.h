@@ -179,7 +179,8 @@ bool agent_is_place_held(const struct agent *a, uint32_t generation);
 void agent_send_leave(struct agent *a, bool is_clean);
 
 /* The keeper has ended, and the ranks with it. */
-void agent_keeper_lost(struct agent *a, char **unclean, size_t n);
+void agent_keeper_lost(struct agent *a, const char *how, char **unclean,
+                       size_t n);
 
 /* The grace of the job, of held ranks before it is known, else 0. */
 uint32_t agent_grace_ms(const struct agent *a);

@@ -59,9 +59,11 @@ void agent_send_leave(struct agent *a, bool is_clean)
 }
 
 /* Nothing that the coordinator may still say can be obeyed here. */
-void agent_keeper_lost(struct agent *a, char **unclean, size_t n)
+void agent_keeper_lost(struct agent *a, const char *how, char **unclean,
+                       size_t n)
 {
-    agent_leave(a, AGENT_EXIT_LOST, "the keeper of this node ended%s",
+    agent_leave(a, AGENT_EXIT_LOST, "the keeper of this node %s%s",
+                how != NULL ? how : "ended",
                 a->has_ranks ? ", and its ranks were killed" : "");
     agent_add_unclean(a, unclean, n);
     agent_send_leave(a, true);

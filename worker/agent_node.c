@@ -143,7 +143,7 @@ void agent_observe(struct agent *a, const struct agent_event *event)
         on_all_gone(a, event->unclean, event->unclean_count);
         break;
     case AGENT_EVENT_KEEPER_LOST:
-        agent_keeper_lost(a, event->unclean, event->unclean_count);
+        agent_keeper_lost(a, event->text, event->unclean, event->unclean_count);
         break;
     case AGENT_EVENT_OUTPUT_DRAINED:
         a->has_output = a->has_output && a->has_ranks;

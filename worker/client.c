@@ -196,6 +196,7 @@ void client_leave(struct client *c, int exit_code, const char *text)
     c->exit_code = exit_code;
     snprintf(c->text, CLIENT_TEXT_BYTES, "%s", text != NULL ? text : "");
     uv_close((uv_handle_t *)&c->timer, NULL);
+    uv_close((uv_handle_t *)&c->keeper_timer, NULL);
     uv_close((uv_handle_t *)&c->child_signal, NULL);
     keeperlink_mute(c->keeper);
     prober_release(&c->prober);

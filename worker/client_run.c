@@ -2,6 +2,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +14,8 @@
 /* Those that are sent to all of a group or container: the keeper has them
  * too, and what it says of them counts. */
 static const int ignored_signals[] = {SIGTERM, SIGINT, SIGHUP};
+#define ANSWER_TEXT "15 s"
+_Static_assert(KEEPERWATCH_ANSWER_MS == 15000, "ANSWER_TEXT says it");
 enum { IGNORED_SIGNALS = sizeof(ignored_signals) / sizeof(int) };
 
 /* ---- children ----------------------------------------------------------- */
@@ -42,6 +46,8 @@ static void on_mail(void *arg, struct keeper_mail *mail)
     if (mail->packet.type == KEEPER_SIGNAL) {
         client_post(c, AGENT_EVENT_SIGNAL, NULL)->signal = mail->packet.signal;
         client_pump(c);
+    } else if (mail->packet.type == KEEPER_ALIVE) {
+        keeperwatch_answered(&c->watch, gpul_clock_ms());
     }
     if (c->has_left) {
         keeperwire_close_fds(mail);
@@ -61,10 +67,61 @@ static void on_turn(void *arg)
 static void on_keeper_lost(void *arg)
 {
     struct client *c = arg;
+    uv_timer_stop(&c->keeper_timer);
     workload_bury(c->workload);
-    client_post(c, AGENT_EVENT_KEEPER_LOST, NULL);
+    client_post(c, AGENT_EVENT_KEEPER_LOST,
+                c->watch.is_killed
+                    ? "was stopped or stuck, did not answer for " ANSWER_TEXT
+                      " and was killed"
+                    : NULL);
     workload_orphan(c->workload);
     client_pump(c);
+}
+
+static void on_watch(uv_timer_t *timer);
+
+static void arm_watch(struct client *c)
+{
+    uint64_t now_ms = gpul_clock_ms();
+    uint64_t at_ms = c->watch.at_ms;
+    uv_update_time(&c->loop);
+    uv_timer_start(&c->keeper_timer, on_watch,
+                   at_ms > now_ms ? at_ms - now_ms : 0, 0);
+}
+
+static void on_watch(uv_timer_t *timer)
+{
+    struct client *c = timer->data;
+    switch (keeperwatch_look(&c->watch, gpul_clock_ms())) {
+    case KEEPERWATCH_NOTHING:
+        break;
+    case KEEPERWATCH_ASK:
+        client_tell_keeper(c, KEEPER_ASK);
+        break;
+    case KEEPERWATCH_KILL:
+        syscall(SYS_pidfd_send_signal, c->keeper_fd, SIGKILL, NULL, 0);
+        break;
+    case KEEPERWATCH_GIVE_UP:
+        keeperlink_mute(c->keeper);
+        on_keeper_lost(c);
+        return;
+    }
+    arm_watch(c);
+}
+
+/* The keeper made our socket pair, so its pid is that of the pair; it has just
+ * spoken, and a pidfd never comes to mean another process. */
+static void open_watch(struct client *c, int keeper)
+{
+    struct ucred maker = {0};
+    socklen_t n = sizeof(maker);
+    getsockopt(keeper, SOL_SOCKET, SO_PEERCRED, &maker, &n);
+    c->keeper_fd = (int)syscall(SYS_pidfd_open, maker.pid, 0);
+    if (getppid() != maker.pid && c->keeper_fd >= 0) {
+        close(c->keeper_fd);
+        c->keeper_fd = -1;
+    }
+    keeperwatch_init(&c->watch, gpul_clock_ms());
 }
 
 /* ---- setting up --------------------------------------------------------- */
@@ -73,6 +130,8 @@ static int watch(struct client *c, struct gpul_error *err)
 {
     uv_timer_init(&c->loop, &c->timer);
     c->timer.data = c;
+    uv_timer_init(&c->loop, &c->keeper_timer);
+    c->keeper_timer.data = c;
     uv_signal_init(&c->loop, &c->child_signal);
     c->child_signal.data = c;
     for (size_t i = 0; i < IGNORED_SIGNALS; i++) {
@@ -169,6 +228,7 @@ static struct client *create(const struct client_config *config)
         return NULL;
     }
     c->config = config;
+    c->keeper_fd = -1;
     agent_actions_init(&c->actions);
     return c;
 }
@@ -188,6 +248,7 @@ static int open_keeper(struct client *c, int keeper, struct gpul_error *err)
         return rc;
     }
     c->state = mail.packet;
+    open_watch(c, keeper);
     return keeperlink_open(&c->keeper, &c->loop, keeper, &handlers, c, err);
 }
 
@@ -203,6 +264,9 @@ static int end(struct client *c)
         client_tell_keeper(c, KEEPER_LEAVE);
         keeperlink_close(c->keeper);
         uv_run(&c->loop, UV_RUN_NOWAIT);
+    }
+    if (c->keeper_fd >= 0) {
+        close(c->keeper_fd);
     }
     agent_destroy(c->agent);
     agent_actions_release(&c->actions);
@@ -230,6 +294,7 @@ int client_run(const struct client_config *config, int keeper)
         return end(c);
     }
     if (set_up(c, keeper, &err) == 0) {
+        arm_watch(c);
         client_post(c, AGENT_EVENT_TICK, NULL);
         client_pump(c);
     } else {

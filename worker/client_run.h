@@ -16,6 +16,7 @@
 #include "worker/eventqueue.h"
 #include "worker/facts.h"
 #include "worker/keeperlink.h"
+#include "worker/keeperwatch.h"
 #include "worker/ports.h"
 #include "worker/prober.h"
 #include "worker/workload.h"
@@ -23,10 +24,13 @@
 struct client {
     uv_loop_t loop;
     uv_timer_t timer;
+    uv_timer_t keeper_timer; /* when the watch is to look */
     uv_signal_t child_signal;
     const struct client_config *config;
     struct gpul_buf coordinator; /* host:port, for messages */
     struct keeperlink *keeper;
+    struct keeperwatch watch;
+    int keeper_fd;              /* pidfd of the keeper, -1: none to be had */
     struct keeper_packet state; /* what it said first */
     struct agent *agent;
     struct agent_actions actions;

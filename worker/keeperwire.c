@@ -71,8 +71,8 @@ static void take_fds(struct keeper_mail *mail, struct msghdr *message)
 
 static bool is_known(uint32_t type)
 {
-    return (type >= KEEPER_STATE && type <= KEEPER_SIGNAL) ||
-           (type >= KEEPER_BEGIN && type <= KEEPER_CLOSE);
+    return (type >= KEEPER_STATE && type <= KEEPER_LAST_TO_AGENT) ||
+           (type >= KEEPER_BEGIN && type <= KEEPER_LAST_TO_KEEPER);
 }
 
 /* Read as a byte: a bool that is neither may not even be looked at. */

@@ -22,6 +22,8 @@ enum keeper_packet_type {
     KEEPER_UNCLEAN = 5,
     KEEPER_GONE = 6,
     KEEPER_SIGNAL = 7,
+    KEEPER_ALIVE = 8, /* the answer to ASK */
+    KEEPER_LAST_TO_AGENT = KEEPER_ALIVE,
     /* agent -> keeper */
     KEEPER_BEGIN = 16,
     KEEPER_START = 17,
@@ -31,6 +33,8 @@ enum keeper_packet_type {
     KEEPER_LEAVE = 21,
     KEEPER_ATTACHED = 22,
     KEEPER_CLOSE = 23,
+    KEEPER_ASK = 24,
+    KEEPER_LAST_TO_KEEPER = KEEPER_ASK,
 };
 
 enum {

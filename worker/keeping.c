@@ -178,6 +178,9 @@ static void on_packet(struct keeping *k, const struct keeping_event *event,
     case KEEPER_ABANDON:
         on_abandon(k, actions);
         break;
+    case KEEPER_ASK:
+        k->owes_alive = true;
+        break;
     case KEEPER_LEAVE:
         on_leave(k, p, event->now_ms, actions);
         break;

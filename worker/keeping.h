@@ -190,6 +190,7 @@ struct keeping {
     bool replays_gone;
     bool owes_gone;
     uint64_t owed_signals; /* a bit each */
+    bool owes_alive;       /* the agent has asked */
 
     bool is_done; /* LEAVING: no descendant was left, only the agent */
     int exit_code;

@@ -152,6 +152,10 @@ static bool next_news(const struct keeping *k, struct keeper_packet *p)
         p->signal = (int32_t)lowest_bit(k->owed_signals) + 1;
         return true;
     }
+    if (k->owes_alive) {
+        p->type = KEEPER_ALIVE;
+        return true;
+    }
     return false;
 }
 
@@ -187,6 +191,7 @@ static void start_replay(struct keeping *k)
     k->told_unclean = 0;
     k->replays_gone = replays_gone(k);
     k->owes_gone = false;
+    k->owes_alive = false;
     k->telling = KEEPING_TELLS_REPLAY;
 }
 
@@ -214,8 +219,10 @@ static void news_told(struct keeping *k)
         clear(k, s->owes_started ? &s->owes_started : &s->owes_exit);
     } else if (k->owes_gone) {
         end_told(k, &k->owes_gone);
-    } else {
+    } else if (k->owed_signals != 0) {
         k->owed_signals &= k->owed_signals - 1;
+    } else {
+        k->owes_alive = false;
     }
 }
 

@@ -85,6 +85,15 @@ expect_has "$err" 'local-1.*the keeper of this node ended, and its ranks were ki
 expect_last_line 'local-1\b'
 expect_no_process 5
 
+it "a keeper is stopped: it is noticed and killed, the node is named, 75"
+start_stubborn
+kill -STOP "$(keeper_of local-1)"
+finish
+expect_status 75
+expect_has "$err" 'local-1.*the keeper of this node was stopped or stuck, did not answer for 15 s and was killed, and its ranks were killed'
+expect_last_line 'local-1\b'
+expect_no_process 5
+
 it "keeper and agent are killed together: the node is named, 75"
 start_stubborn
 kill -KILL "$(keeper_of local-1)" "$(agent_of local-1)"

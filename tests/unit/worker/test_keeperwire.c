@@ -154,8 +154,8 @@ static void test_bad(void **state)
         bad[i] = good;
     }
     bad[0].type = 0;
-    bad[1].type = KEEPER_SIGNAL + 1;
-    bad[2].type = KEEPER_CLOSE + 1;
+    bad[1].type = KEEPER_LAST_TO_AGENT + 1;
+    bad[2].type = KEEPER_LAST_TO_KEEPER + 1;
     memset(bad[3].text, 'x', sizeof(bad[3].text));
     memset(&bad[4].is_out_of_memory, 2, 1);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

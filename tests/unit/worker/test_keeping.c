@@ -164,6 +164,9 @@ static void say_packet(const struct keeper_packet *p)
     case KEEPER_GONE:
         say("gone");
         break;
+    case KEEPER_ALIVE:
+        say("alive");
+        break;
     default:
         say("signal(%d)", p->signal);
     }
@@ -517,6 +520,22 @@ static void test_undertakers(void **state)
 }
 
 /* Nonsense changes nothing. */
+/* A question is answered behind what is owed, once; the next agent has not
+ * asked it. */
+static void test_asked(void **state)
+{
+    (void)state;
+    open_keeper();
+    assert_string_equal(packet(KEEPER_ASK, 0), "");
+    assert_string_equal(packet(KEEPER_ASK, 0), "");
+    step((struct keeping_event){.type = KEEPING_SIGNAL, .signal = SIGTERM});
+    assert_string_equal(told(), "signal(15) alive");
+    assert_string_equal(told(), "");
+    packet(KEEPER_ASK, 0);
+    step_type(KEEPING_AGENT_ENDED);
+    assert_string_equal(told(), "");
+}
+
 static void test_nonsense(void **state)
 {
     (void)state;
@@ -552,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_signal),
         cmocka_unit_test(test_signal_without_agent),
         cmocka_unit_test(test_undertakers),
+        cmocka_unit_test(test_asked),
         cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
