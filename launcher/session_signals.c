@@ -45,16 +45,46 @@ static void on_passed_signal(uv_signal_t *handle, int number)
 
 static void on_suspend_signal(uv_signal_t *handle, int number);
 
-/* As the shell knows it: by the signal itself, at its default. We are back
- * when somebody continues us. */
-static void stop_ourselves(struct session *s)
+static volatile sig_atomic_t was_continued;
+
+static void note_continued(int number)
 {
-    s->is_suspending = false;
-    console_live(s->console, NULL, 0);
-    uv_signal_stop(s->suspend);
+    (void)number;
+    was_continued = 1;
+}
+
+/* By the signal itself, at its default, as the shell knows it. Where no shell
+ * looks after us (an orphaned process group) Linux ignores that one; whoever
+ * sent it wants the job to stand still all the same. */
+static void stand_still(void)
+{
+    const struct sigaction note = {.sa_handler = note_continued};
+    struct sigaction before;
+    was_continued = 0;
+    sigaction(SIGCONT, &note, &before);
     signal(SIGTSTP, SIG_DFL);
     raise(SIGTSTP);
+    if (!was_continued) {
+        raise(SIGSTOP);
+    }
+    sigaction(SIGCONT, &before, NULL);
+}
+
+static void go_on(struct session *s)
+{
+    s->is_suspending = false;
+    pass_on(s, SIGCONT);
+    session_input_look_again(s);
+    session_step(s, ENDING_TICK);
+}
+
+static void stop_ourselves(struct session *s)
+{
+    console_live(s->console, NULL, 0);
+    uv_signal_stop(s->suspend);
+    stand_still();
     uv_signal_start(s->suspend, on_suspend_signal, SIGTSTP);
+    go_on(s);
 }
 
 void session_suspend_if_told(struct session *s)
@@ -81,11 +111,8 @@ static void on_suspend_signal(uv_signal_t *handle, int number)
 
 static void on_continue_signal(uv_signal_t *handle, int number)
 {
-    struct session *s = handle->data;
-    s->is_suspending = false;
-    pass_on(s, number);
-    session_input_look_again(s);
-    session_step(s, ENDING_TICK);
+    (void)number;
+    go_on(handle->data);
 }
 
 /* ---- watching ------------------------------------------------------------ */

@@ -136,21 +136,36 @@ is_in()
     [ "$(ps -o state= -p "$(tr ' ' , <<<"$*")" | sort -u | xargs)" = "$state" ]
 }
 
+# stop_and_go_on: what start_sleepers has started.
+stop_and_go_on()
+{
+    local ranks
+
+    ranks=$(pids_of "$(basename "$(readlink -f /bin/sh)")" | xargs)
+    kill -s TSTP "$front_end"
+    within 10 "gpulaunch did not stop" is_in T "$front_end"
+    # shellcheck disable=SC2086  # several pids
+    within 10 "the ranks did not stop" is_in T $ranks
+    kill -s CONT "$front_end"
+    within 10 "gpulaunch did not go on" is_in S "$front_end"
+    # shellcheck disable=SC2086
+    within 10 "the ranks did not go on" is_in S $ranks
+    kill -s INT "$front_end"
+    finish
+    expect_status 130
+    expect_only_logs_left
+}
+
 it "SIGTSTP stops the ranks and then gpulaunch; SIGCONT continues all"
 start_sleepers 'up; while :; do sleep 0.1; done'
-ranks=$(pids_of "$(basename "$(readlink -f /bin/sh)")" | xargs)
-kill -s TSTP "$front_end"
-within 10 "gpulaunch did not stop" is_in T "$front_end"
-# shellcheck disable=SC2086  # several pids
-within 10 "the ranks did not stop" is_in T $ranks
-kill -s CONT "$front_end"
-within 10 "gpulaunch did not go on" is_in S "$front_end"
-# shellcheck disable=SC2086
-within 10 "the ranks did not go on" is_in S $ranks
-kill -s INT "$front_end"
-finish
-expect_status 130
-expect_only_logs_left
+stop_and_go_on
+
+it "so it does where no shell looks after gpulaunch"
+rm -f "$scratch"/up.*
+run_behind setsid "$bin/gpulaunch" --local --nodes 2 --self-test off -- \
+    sh -c ": >$scratch/up.\$RANK; while :; do sleep 0.1; done"
+within 20 "the ranks did not come up" ranks_are_up 2
+stop_and_go_on
 
 it "ranks that stand still are awakened for the time limit"
 start_sleepers "trap 'touch $scratch/got.\$RANK; exit 0' TERM
