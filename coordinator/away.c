@@ -33,14 +33,7 @@ static void tell(struct rendezvous *r, Gpul__Event__Kind kind,
         return;
     }
     r->aways_told++;
-    Gpul__Event event = GPUL__EVENT__INIT;
-    event.kind = kind;
-    event.node_name = wire_text(node->name);
-    event.hostname = wire_text(node_hostname(node));
-    event.have = r->roster.joined;
-    event.need = r->roster.count;
-    event.text = wire_text(text);
-    core_tell_event(r, &event);
+    core_tell_member(r, kind, node, text);
 }
 
 bool away_begin(struct rendezvous *r, struct node *node, const char *why)

@@ -171,3 +171,16 @@ void core_tell_text(struct rendezvous *r, Gpul__Event__Kind kind,
     }
     core_tell_event(r, &event);
 }
+
+void core_tell_member(struct rendezvous *r, Gpul__Event__Kind kind,
+                      const struct node *node, const char *text)
+{
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = kind;
+    event.node_name = wire_text(node->name);
+    event.hostname = wire_text(node_hostname(node));
+    event.have = r->roster.joined;
+    event.need = r->roster.count;
+    event.text = wire_text(text);
+    core_tell_event(r, &event);
+}

@@ -202,6 +202,10 @@ void core_tell_text(struct rendezvous *r, Gpul__Event__Kind kind,
                     const struct node *node, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* A node has come, left, is away or back: with how many are here of all. */
+void core_tell_member(struct rendezvous *r, Gpul__Event__Kind kind,
+                      const struct node *node, const char *text);
+
 /* ---- peers.c ---- */
 
 void peers_open(struct rendezvous *r, uint32_t conn, const char *address);

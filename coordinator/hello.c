@@ -117,13 +117,7 @@ static void welcome_node(struct rendezvous *r, const struct node *node,
 
 static void tell_joined(struct rendezvous *r, const struct node *node)
 {
-    Gpul__Event event = GPUL__EVENT__INIT;
-    event.kind = GPUL__EVENT__KIND__NODE_JOINED;
-    event.node_name = wire_text(node->name);
-    event.hostname = wire_text(node_hostname(node));
-    event.have = r->roster.joined;
-    event.need = r->roster.count;
-    core_tell_event(r, &event);
+    core_tell_member(r, GPUL__EVENT__KIND__NODE_JOINED, node, "");
     outbox_log(&r->out, false, "joined %s from %s", node->name,
                r->peers[node->conn].address);
 }

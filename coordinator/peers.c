@@ -75,14 +75,7 @@ void peers_depart(struct rendezvous *r, struct node *node, const char *why)
 {
     relay_input_left(r, node);
     outbox_log(&r->out, false, "lost %s: %s", node->name, why);
-    Gpul__Event event = GPUL__EVENT__INIT;
-    event.kind = GPUL__EVENT__KIND__NODE_LEFT;
-    event.node_name = wire_text(node->name);
-    event.hostname = wire_text(node_hostname(node));
-    event.have = r->roster.joined;
-    event.need = r->roster.count;
-    event.text = wire_text(why);
-    core_tell_event(r, &event);
+    core_tell_member(r, GPUL__EVENT__KIND__NODE_LEFT, node, why);
     ending_lost(r, node, why);
 }
 
