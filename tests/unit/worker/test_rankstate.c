@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,17 +40,18 @@ static void test_parse(void **state)
 
 enum part { READS, STOPS, WORKS };
 
+/* Become a program that has one thread; this one may have a second, of a
+ * sanitizer. It ends with this test at the latest. */
 static void act(enum part part, int end)
 {
-    char byte;
-    if (part == STOPS) {
-        raise(SIGSTOP);
-    }
-    while (part == WORKS) {
-    }
-    while (read(end, &byte, 1) != 0) {
-    }
-    _exit(0);
+    static const char *const commands[] = {
+        [READS] = "read -r line",
+        [STOPS] = "kill -STOP $$",
+        [WORKS] = "while :; do :; done",
+    };
+    dup2(end, STDIN_FILENO);
+    execl("/bin/sh", "sh", "-c", commands[part], NULL);
+    _exit(127);
 }
 
 /* A process that does this as long as `end` is open; below a child of ours
@@ -62,10 +64,12 @@ static pid_t start(enum part part, int end, int keeper, bool is_below)
         return pid;
     }
     close(keeper);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (is_below && (pid = fork()) > 0) {
         waitpid(pid, NULL, 0);
         _exit(0);
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     act(part, end);
     return 0;
 }
