@@ -12,7 +12,15 @@ enum {
     GRACE_MS = 30000,
 };
 
-static const char *const verbs[] = {"run", "env", "help"};
+static const struct {
+    const char *word;
+    enum plan_verb verb;
+} verbs[] = {
+    {"run", PLAN_RUN},
+    {"env", PLAN_ENV},
+    {"secret", PLAN_SECRET},
+    {"help", PLAN_HELP},
+};
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
 
 struct parse {
@@ -77,6 +85,17 @@ static const char *on_getenv(void *arg, const char *name)
     return p->getenv != NULL ? p->getenv(p->getenv_arg, name) : NULL;
 }
 
+/* The verb of that name; 0: there is none. */
+static enum plan_verb find_verb(const char *word)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(word, verbs[i].word) == 0) {
+            return verbs[i].verb;
+        }
+    }
+    return 0;
+}
+
 static int parse_topic(struct plan *plan, int argc, char *const argv[],
                        struct gpul_error *err)
 {
@@ -84,21 +103,45 @@ static int parse_topic(struct plan *plan, int argc, char *const argv[],
     if (argc == 0) {
         return 0;
     }
-    if (argc == 1 && strcmp(argv[0], "run") == 0) {
-        plan->help_topic = PLAN_RUN;
-    } else if (argc == 1 && strcmp(argv[0], "env") == 0) {
-        plan->help_topic = PLAN_ENV;
-    } else {
+    enum plan_verb topic = argc == 1 ? find_verb(argv[0]) : 0;
+    if (topic == 0 || topic == PLAN_HELP) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "help: no such topic \"%s\"; there are run and env",
+                         "help: no such topic \"%s\"; there are run, env and "
+                         "secret",
                          argv[argc == 1 ? 0 : 1]);
     }
+    plan->help_topic = topic;
+    return 0;
+}
+
+/* Nothing of a run matters here, neither its options nor their variables. */
+static int parse_secret(struct plan *plan, int argc, char *const argv[],
+                        struct gpul_error *err)
+{
+    bool has_separator = argc > 0 && strcmp(argv[0], "--") == 0;
+    argc -= has_separator;
+    argv += has_separator;
+    if (argc > 0 && !has_separator && argv[0][0] == '-') {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "secret: no option %.80s; it takes the name of a new "
+                         "file, or nothing",
+                         argv[0]);
+    }
+    if (argc > 1 || (argc == 1 && argv[0][0] == '\0')) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "secret: give the name of one file, or none");
+    }
+    plan->secret_path = argc == 1 ? argv[0] : NULL;
     return 0;
 }
 
 static int unknown_verb(const char *word, struct gpul_error *err)
 {
-    const char *near = gpul_nearest(word, verbs, VERB_COUNT);
+    const char *words[VERB_COUNT];
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        words[i] = verbs[i].word;
+    }
+    const char *near = gpul_nearest(word, words, VERB_COUNT);
     if (near != NULL) {
         return gpul_fail(err, GPUL_EINVAL,
                          "unknown verb \"%s\"; did you mean %s? (a command to "
@@ -106,8 +149,8 @@ static int unknown_verb(const char *word, struct gpul_error *err)
                          word, near);
     }
     return gpul_fail(err, GPUL_EINVAL,
-                     "unknown verb \"%s\"; there are run, env and help, and a "
-                     "command to run goes after --",
+                     "unknown verb \"%s\"; there are run, env, secret and "
+                     "help, and a command to run goes after --",
                      word);
 }
 
@@ -121,18 +164,11 @@ static int parse_verb(struct plan *plan, int *consumed, int argc,
         return 0;
     }
     *consumed = 1;
-    if (strcmp(argv[0], "run") == 0) {
-        return 0;
-    }
-    if (strcmp(argv[0], "env") == 0) {
-        plan->verb = PLAN_ENV;
-        return 0;
-    }
-    if (strcmp(argv[0], "help") == 0) {
-        *consumed = argc;
+    plan->verb = find_verb(argv[0]);
+    if (plan->verb == PLAN_HELP) {
         return parse_topic(plan, argc - 1, argv + 1, err);
     }
-    return unknown_verb(argv[0], err);
+    return plan->verb != 0 ? 0 : unknown_verb(argv[0], err);
 }
 
 /* --help and --version win over anything else that is wrong, so they are
@@ -206,6 +242,9 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
                          "nothing to do; try gpulaunch --help, or: gpulaunch "
                          "--local --nodes 2 -- python train.py");
     }
+    if (plan->verb == PLAN_SECRET) {
+        return parse_secret(plan, argc - consumed, argv + consumed, err);
+    }
     struct parse p = {plan, getenv, getenv_arg};
     rc = parse_options(&p, argc - consumed, argv + consumed, err);
     return rc != 0 ? rc : cli_rules_apply(plan, err);
@@ -214,11 +253,12 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
 const char *cli_nearest_variable(const char *name)
 {
     static const char prefix[] = "GPULAUNCH_";
+    static const char secret[] = "GPULAUNCH_SECRET"; /* of no option */
     const size_t skipped = sizeof(prefix) - 1;
-    const char *candidates[OPTION_COUNT];
-    size_t count = 0, used = 0;
+    const char *candidates[OPTION_COUNT + 1] = {secret + skipped};
+    size_t count = 0, used = 1;
     const struct gpul_option *table = option_table(&count);
-    if (strncmp(name, prefix, skipped) != 0) {
+    if (strncmp(name, prefix, skipped) != 0 || strcmp(name, secret) == 0) {
         return NULL;
     }
     for (size_t i = 0; i < count; i++) {

@@ -22,7 +22,8 @@ enum { CLI_LOCAL_NODES_MAX = 1000 };
 int cli_parse(struct plan *plan, int argc, char *const argv[],
               gpul_getenv_fn getenv, void *getenv_arg, struct gpul_error *err);
 
-/* Append the help text of a topic: 0 (the program), PLAN_RUN or PLAN_ENV. */
+/* Append the help text of a topic: 0 (the program), PLAN_RUN, PLAN_ENV or
+ * PLAN_SECRET. */
 int cli_help(struct gpul_buf *out, enum plan_verb topic);
 
 /* Append one line per setting: its value and where that came from. */

@@ -6,6 +6,13 @@
 
 #include "launcher/cli.h"
 
+/* The secret itself stands in the place of its file. */
+static bool comes_from_variable(const struct plan *plan, enum option option)
+{
+    return option == OPTION_SECRET_FILE && plan->secret_text != NULL &&
+           plan->secret_file == NULL && !plan->is_insecure;
+}
+
 static void append_value(struct gpul_buf *out, const struct plan *plan,
                          enum option option, const struct gpul_option *entry)
 {
@@ -14,6 +21,8 @@ static void append_value(struct gpul_buf *out, const struct plan *plan,
     if (option == OPTION_NODES && s->source == GPUL_SOURCE_NONE &&
         plan->has_roles) {
         gpul_buf_appendf(out, "%" PRIu32, plan->node_count);
+    } else if (comes_from_variable(plan, option)) {
+        gpul_buf_append_text(out, "not shown");
     } else if (s->source == GPUL_SOURCE_NONE) {
         gpul_buf_append_text(out, fallback != NULL       ? fallback
                                   : entry->value == NULL ? "no"
@@ -27,7 +36,9 @@ static void append_source(struct gpul_buf *out, const struct plan *plan,
                           enum option option)
 {
     const struct plan_setting *s = &plan->settings[option];
-    if (s->source == GPUL_SOURCE_FLAG) {
+    if (comes_from_variable(plan, option)) {
+        gpul_buf_append_text(out, "(environment GPULAUNCH_SECRET)");
+    } else if (s->source == GPUL_SOURCE_FLAG) {
         gpul_buf_appendf(out, "(flag %s)", s->spelling);
     } else if (s->source == GPUL_SOURCE_ENVIRONMENT) {
         gpul_buf_appendf(out, "(environment %s)", s->spelling);

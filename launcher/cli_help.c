@@ -4,7 +4,8 @@
 static const char program_head[] =
     "Usage: gpulaunch [run] [options] -- COMMAND [ARGUMENT...]\n"
     "       gpulaunch env [options] --rank R [--explain] -- COMMAND...\n"
-    "       gpulaunch help [run|env]\n"
+    "       gpulaunch secret [FILE]\n"
+    "       gpulaunch help [run|env|secret]\n"
     "\n"
     "Bring nodes together, prove that they can train, and run COMMAND on all\n"
     "of them with the environment that TensorFlow, PyTorch, JAX and Horovod\n"
@@ -25,6 +26,18 @@ static const char env_head[] =
     "Takes the options of run; those that only matter to a running command\n"
     "have no effect.\n";
 
+static const char secret_text[] =
+    "Usage: gpulaunch secret [FILE]\n"
+    "\n"
+    "Make a secret for --secret-file: 64 hexadecimal digits, drawn by the\n"
+    "kernel. With FILE it is written to a new file that nobody else may read;\n"
+    "one that exists is left as it is, and an error. Without FILE it goes to\n"
+    "standard output; a shell's > makes a file that gpulaunch takes only "
+    "after\n"
+    "umask 077.\n"
+    "\n"
+    "Example: gpulaunch secret job.secret\n";
+
 static const char tail[] =
     "\n"
     "Every option can come from the environment too: --join-timeout from\n"
@@ -41,6 +54,9 @@ static const char tail[] =
 int cli_help(struct gpul_buf *out, enum plan_verb topic)
 {
     struct gpul_options options = {0};
+    if (topic == PLAN_SECRET) {
+        return gpul_buf_append_text(out, secret_text);
+    }
     options.table = option_table(&options.count);
     gpul_buf_append_text(out, topic == PLAN_RUN   ? run_head
                               : topic == PLAN_ENV ? env_head

@@ -48,6 +48,22 @@ static int apply_label(struct plan *plan, struct gpul_error *err)
     return 0;
 }
 
+/* A secret that would not be used, or a channel that would use it. */
+static int apply_insecure(struct plan *plan, struct gpul_error *err)
+{
+    bool is_open = false;
+    int rc =
+        judge_pair(&is_open, plan, OPTION_SECRET_FILE, OPTION_INSECURE, err);
+    if (rc != 0) {
+        return rc;
+    }
+    plan->is_insecure = is_open;
+    if (is_open) {
+        plan->secret_file = NULL;
+    }
+    return 0;
+}
+
 /* A fold without labels would hide who spoke. */
 static int check_fold(const struct plan *plan, struct gpul_error *err)
 {
@@ -302,6 +318,9 @@ int cli_rules_apply(struct plan *plan, struct gpul_error *err)
     int rc = apply_label(plan, err);
     if (rc == 0) {
         rc = apply_loudness(plan, err);
+    }
+    if (rc == 0) {
+        rc = apply_insecure(plan, err);
     }
     if (rc == 0) {
         rc = check_source(plan, err);

@@ -14,6 +14,7 @@ enum {
     WARNING_MS = 60000, /* Slurm's default of --signal */
     SIGNAL_NAME_BYTES = 48,
     HANG_LIMIT_MS_MIN = 1000,
+    SECRET_DIGITS = 64,
 };
 
 /* Closed lists: the place of a word is the value it stands for. */
@@ -214,6 +215,8 @@ static int put_variable(struct plan *plan, char *name, const char *value,
     return 0;
 }
 
+static const char secret_name[] = "GPULAUNCH_SECRET";
+
 static int add_variable(struct plan *plan, const char *text,
                         const char *spelling, gpul_getenv_fn caller,
                         void *caller_arg, struct gpul_error *err)
@@ -225,6 +228,12 @@ static int add_variable(struct plan *plan, const char *text,
                          "%s: \"%.*s\" is not the name of a variable; "
                          "use NAME=VALUE",
                          spelling, (int)(n < 80 ? n : 80), text);
+    }
+    if (n == strlen(secret_name) && memcmp(text, secret_name, n) == 0) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s %s: the secret of the job is not for its ranks; "
+                         "leave it out",
+                         spelling, secret_name);
     }
     if (plan->variable_count >= GPUL_VARIABLES_MAX) {
         return gpul_fail(err, GPUL_EINVAL, "%s: more than %u variables",
@@ -255,6 +264,21 @@ static int set_text(const char **out, const char *value, const char *what,
     }
     *out = value;
     return 0;
+}
+
+/* The secret in the place of its file: what is said of it ends up in logs. */
+static int set_secret_file(struct plan *plan, const char *value,
+                           const char *spelling, struct gpul_error *err)
+{
+    size_t digits = strspn(value, "0123456789abcdefABCDEF");
+    if (digits >= SECRET_DIGITS && value[digits] == '\0') {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: that is a secret, not the name of a file; others "
+                         "may have read it: make a new one with gpulaunch "
+                         "secret FILE",
+                         spelling);
+    }
+    return set_text(&plan->secret_file, value, "a file", spelling, err);
 }
 
 static int set_roles(struct plan *plan, const char *value, const char *spelling,
@@ -347,6 +371,9 @@ static void set_switch(struct plan *plan, enum option option)
     case OPTION_LOCAL:
         plan->is_local = true;
         break;
+    case OPTION_INSECURE:
+        plan->is_insecure = true;
+        break;
     case OPTION_TIMESTAMPS:
         plan->has_timestamps = true;
         break;
@@ -411,6 +438,8 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return set_stdin(plan, value, spelling, err);
     case OPTION_HANG_TIMEOUT:
         return set_hang_timeout(plan, value, spelling, err);
+    case OPTION_SECRET_FILE:
+        return set_secret_file(plan, value, spelling, err);
     case OPTION_ENV:
         return add_variable(plan, value, spelling, caller, caller_arg, err);
     case OPTION_RANKS:

@@ -12,6 +12,8 @@
 #include "common/startup.h"
 #include "common/writeall.h"
 #include "launcher/cli.h"
+#include "launcher/jobsecret.h"
+#include "launcher/makesecret.h"
 #include "launcher/session.h"
 #include "proto/text.h"
 
@@ -67,6 +69,15 @@ static int print_help(enum plan_verb topic)
     return code;
 }
 
+static int make_secret(const char *path)
+{
+    struct gpul_error err = {0};
+    int why = 0;
+    int rc = path != NULL ? makesecret_file(path, &err)
+                          : makesecret_print(STDOUT_FILENO, &why, &err);
+    return rc == 0 ? 0 : why == EPIPE ? SESSION_EXIT_PIPE : fail(&err);
+}
+
 static int run(const struct plan *plan)
 {
     struct gpul_error err = {0};
@@ -74,6 +85,8 @@ static int run(const struct plan *plan)
     switch (plan->verb) {
     case PLAN_HELP:
         return print_help(plan->help_topic);
+    case PLAN_SECRET:
+        return make_secret(plan->secret_path);
     case PLAN_VERSION:
         return print("gpulaunch " GPULAUNCH_VERSION "\n");
     default:
@@ -112,12 +125,16 @@ int main(int argc, char **argv)
     gpul_startup_signals();
     struct plan plan;
     struct gpul_error err = {0};
+    char secret[JOBSECRET_TEXT_BYTES];
+    char *taken = jobsecret_take(secret);
     int rc = cli_parse(&plan, argc - 1, argv + 1, look_up, NULL, &err);
+    plan.secret_text = taken;
     if (rc == 0 && !plan.is_quiet &&
         (plan.verb == PLAN_RUN || plan.verb == PLAN_ENV)) {
         note_misspelt_variables();
     }
     int code = rc == 0 ? run(&plan) : fail(&err);
     plan_release(&plan);
+    gpul_wipe(secret, sizeof(secret));
     return code;
 }

@@ -4,6 +4,7 @@
 #define PLACES "Where and how many"
 #define TEST "The self-test"
 #define BOUNDS "Bounds of time"
+#define SECRECY "The control channel"
 #define RANKS "Environment of the ranks"
 #define OUTPUT "Input and output"
 #define LOOKING "Looking without running"
@@ -169,6 +170,20 @@ static const struct gpul_option table[] = {
                         .group = BOUNDS,
                         .help = "When training hangs: report (default), or "
                                 "stop, which ends the job with exit code 75."},
+    [OPTION_SECRET_FILE] =
+        {.name = "secret-file",
+         .value = "FILE",
+         .environment = "GPULAUNCH_SECRET_FILE",
+         .group = SECRECY,
+         .help = "Take the secret of the job from this file, which nobody else "
+                 "may read; gpulaunch secret makes one. Default: drawn for "
+                 "each job."},
+    [OPTION_INSECURE] =
+        {.name = "insecure",
+         .environment = "GPULAUNCH_INSECURE",
+         .group = SECRECY,
+         .help = "Neither authenticate nor encrypt the control channel; only "
+                 "where it does not leave this machine."},
     [OPTION_ENV] = {.name = "env",
                     .letter = 'x',
                     .value = "NAME[=VALUE]",
@@ -310,6 +325,10 @@ static const struct gpul_option table[] = {
     FOREIGN("hosts", "host", 'H', "LIST", NODES_HINT),
     FOREIGN("hostfile", "machinefile", 'f', "FILE", NODES_HINT),
     FOREIGN("nodelist", NULL, 'w', "LIST", NODES_HINT),
+    FOREIGN("secret", NULL, 0, "VALUE",
+            "everybody on this machine can read a command line; put the "
+            "secret into a file and use --secret-file FILE (gpulaunch secret "
+            "makes one)"),
     FOREIGN("partition", NULL, 'p', "NAME", NODES_HINT),
     FOREIGN("rdzv-endpoint", "rdzv-backend rdzv-id rdzv-conf", 0, "VALUE",
             "not yet: this version starts local nodes only; leave it out, "
@@ -387,6 +406,7 @@ const char *option_default(enum option option)
         [OPTION_SIGNAL] = "none",
         [OPTION_HANG_TIMEOUT] = "auto",
         [OPTION_ON_HANG] = "report",
+        [OPTION_SECRET_FILE] = "drawn for the job",
         [OPTION_TF_CONFIG] = "auto",
         [OPTION_TF_EVALUATOR] = "absent",
         [OPTION_STDIN] = "0",

@@ -20,6 +20,7 @@ enum plan_verb {
     PLAN_ENV = 2,
     PLAN_HELP = 3,
     PLAN_VERSION = 4,
+    PLAN_SECRET = 5,
 };
 
 enum plan_per_node {
@@ -86,7 +87,7 @@ struct plan_setting {
  * otherwise. */
 struct plan {
     enum plan_verb verb;
-    enum plan_verb help_topic; /* of PLAN_HELP: 0, PLAN_RUN or PLAN_ENV */
+    enum plan_verb help_topic; /* of PLAN_HELP: 0, or RUN, ENV, SECRET */
     bool is_local;
     uint32_t node_count;
     enum plan_per_node per_node;
@@ -116,6 +117,10 @@ struct plan {
     uint32_t hang_watch;    /* gpul.Hang.Watch */
     uint32_t hang_limit_ms; /* 0: none is given */
     bool hang_stops_job;
+    const char *secret_file; /* --secret-file; NULL: none */
+    char *secret_text;       /* value of GPULAUNCH_SECRET; NULL: none */
+    bool is_insecure;
+    const char *secret_path;         /* verb secret; NULL: standard output */
     struct plan_variable *variables; /* owned */
     size_t variable_count;
     uint32_t tf_config; /* gpul.Environment.TfConfig */

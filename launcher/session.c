@@ -188,6 +188,7 @@ static void release(struct session *s)
     envbook_release(&s->envbook);
     record_release(&s->record);
     gpul_buf_release(&s->job_frame);
+    gpul_wipe(&s->secret, sizeof(s->secret));
     free(s->credits);
     free(s->log_dir);
     free(s->log_root);

@@ -23,6 +23,7 @@
 #include "launcher/reach_local.h"
 #include "launcher/record.h"
 #include "launcher/signalplan.h"
+#include "proto/secret.h"
 #include "proto/transport.h"
 
 enum {
@@ -37,6 +38,8 @@ struct session {
     char *log_dir;  /* owned */
     struct logdir_made made;
     struct gpul_buf job_frame;
+    struct gpul_secret secret; /* of the control channel, if it is_sealed */
+    bool is_sealed;
 
     uv_loop_t loop;
     uv_signal_t signals[SIGNALPLAN_MAX];

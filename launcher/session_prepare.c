@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/job_message.h"
+#include "launcher/jobsecret.h"
 #include "launcher/logdir.h"
 #include "launcher/savefile.h"
 #include "launcher/session_internal.h"
@@ -130,6 +131,10 @@ int session_prepare(struct session *s, struct gpul_error *err)
     int rc = draw_job_id(s->job_id, err);
     if (rc == 0) {
         rc = reach_local_find(&s->reach, err);
+    }
+    if (rc == 0) {
+        struct jobsecret_request asked = jobsecret_asked(s->plan);
+        rc = jobsecret_get(&s->secret, &s->is_sealed, &asked, err);
     }
     if (rc == 0) {
         rc = prepare_result(s, err);

@@ -223,6 +223,8 @@ static void test_information(void **state)
         {"help", PLAN_HELP, 0},
         {"help run", PLAN_HELP, PLAN_RUN},
         {"help env", PLAN_HELP, PLAN_ENV},
+        {"help secret", PLAN_HELP, PLAN_SECRET},
+        {"secret --help", PLAN_HELP, PLAN_SECRET},
         {"--version", PLAN_VERSION, 0},
         {"-V", PLAN_VERSION, 0},
         {"--local -- python --help", PLAN_RUN, 0},
@@ -234,6 +236,82 @@ static void test_information(void **state)
         assert_int_equal(l.plan.help_topic, cases[i].topic);
         plan_release(&l.plan);
     }
+}
+
+/* A file or none: the stronger source wins. */
+static void test_secret_file(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment;
+        const char *line;
+        const char *file;
+        bool is_insecure;
+    } cases[] = {
+        {"", "--local -- t", NULL, false},
+        {"", "--local --insecure -- t", NULL, true},
+        {"GPULAUNCH_INSECURE=1", "--local -- t", NULL, true},
+        {"GPULAUNCH_SECRET_FILE=e", "--local -- t", "e", false},
+        {"GPULAUNCH_SECRET_FILE=e", "--local --secret_file f -- t", "f", false},
+        {"GPULAUNCH_SECRET_FILE=e", "--local --insecure -- t", NULL, true},
+        {"GPULAUNCH_INSECURE=1", "--local --secret-file f -- t", "f", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct line l;
+        assert_int_equal(
+            cli_line_parse(&l, cases[i].environment, cases[i].line), 0);
+        assert_int_equal(l.plan.is_insecure, cases[i].is_insecure);
+        assert_int_equal(l.plan.secret_file == NULL, cases[i].file == NULL);
+        if (cases[i].file != NULL) {
+            assert_string_equal(l.plan.secret_file, cases[i].file);
+        }
+        plan_release(&l.plan);
+    }
+}
+
+/* gpulaunch secret takes a file or nothing; what holds for a run, such as a
+ * bad value in the environment, does not matter to it. */
+static void test_secret_verb(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        const char *path;
+    } cases[] = {
+        {"secret", NULL},
+        {"secret job.secret", "job.secret"},
+        {"secret -- --odd", "--odd"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct line l;
+        assert_int_equal(
+            cli_line_parse(&l, "GPULAUNCH_NODES=four", cases[i].line), 0);
+        assert_int_equal(l.plan.verb, PLAN_SECRET);
+        assert_int_equal(l.plan.secret_path == NULL, cases[i].path == NULL);
+        if (cases[i].path != NULL) {
+            assert_string_equal(l.plan.secret_path, cases[i].path);
+        }
+        plan_release(&l.plan);
+    }
+}
+
+/* A secret in the environment is named, never shown. */
+static void test_explain_secret(void **state)
+{
+    (void)state;
+    char secret[] = "5ec4e7";
+    struct line l;
+    struct gpul_buf out;
+    assert_int_equal(cli_line_parse(&l, "", "--local -- t"), 0);
+    l.plan.secret_text = secret;
+    gpul_buf_init(&out, 1 << 16);
+    assert_int_equal(cli_explain(&out, &l.plan), 0);
+    assert_non_null(strstr(gpul_buf_text(&out),
+                           "  secret-file       not shown (environment "
+                           "GPULAUNCH_SECRET)\n"));
+    assert_null(strstr(gpul_buf_text(&out), secret));
+    gpul_buf_release(&out);
+    plan_release(&l.plan);
 }
 
 /* What hands have learnt elsewhere and means the same here. */
@@ -320,6 +398,8 @@ static void test_explain(void **state)
         "  signal            none (default)\n"
         "  hang-timeout      auto (default)\n"
         "  on-hang           report (default)\n"
+        "  secret-file       drawn for the job (default)\n"
+        "  insecure          no (default)\n"
         "  env               A=1 (environment GPULAUNCH_ENV)\n"
         "  env               B=2 (flag -x)\n"
         "  tf-config         auto (default)\n"
@@ -351,6 +431,9 @@ static void test_nearest_variable(void **state)
     static const char *const cases[][2] = {
         {"GPULAUNCH_NODEZ", "GPULAUNCH_NODES"},
         {"GPULAUNCH_SELFTEST", "GPULAUNCH_SELF_TEST"},
+        {"GPULAUNCH_SECRETS", "GPULAUNCH_SECRET"},
+        {"GPULAUNCH_SECRET_FIL", "GPULAUNCH_SECRET_FILE"},
+        {"GPULAUNCH_SECRET", NULL},
         {"GPULAUNCH_NODES", NULL},
         {"GPULAUNCH_FLEET", NULL},
         {"GPULAUNCH_", NULL},
@@ -376,6 +459,9 @@ int main(void)
         cmocka_unit_test(test_precedence),
         cmocka_unit_test(test_nodes_from_roles),
         cmocka_unit_test(test_information),
+        cmocka_unit_test(test_secret_file),
+        cmocka_unit_test(test_secret_verb),
+        cmocka_unit_test(test_explain_secret),
         cmocka_unit_test(test_nearest_variable),
         cmocka_unit_test(test_other_names),
         cmocka_unit_test(test_explain),

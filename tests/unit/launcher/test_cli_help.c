@@ -51,6 +51,7 @@ static void test_pinned(void **state)
     check_help(0, "help.txt");
     check_help(PLAN_RUN, "help-run.txt");
     check_help(PLAN_ENV, "help-env.txt");
+    check_help(PLAN_SECRET, "help-secret.txt");
 }
 
 /* No line of the help is wider than a terminal of 80 columns. */

@@ -12,6 +12,9 @@
 
 #include "tests/unit/launcher/cli_line.h"
 
+#define DIGITS                                                                 \
+    "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
 /* What is wrong is said in one sentence that also says what to do. */
 static void test_refusals(void **state)
 {
@@ -101,6 +104,28 @@ static void test_refusals(void **state)
          "give 1s or more"},
         {"", "--local --join-timeout 0 -- true",
          "--join-timeout: 0 leaves no time to join; give a time such as 30s"},
+        {"", "--local --secret-file --insecure -- true",
+         "option --secret-file needs a value: --secret-file FILE"},
+        {"", "--local --secret-file f --insecure -- true",
+         "--secret-file and --insecure contradict each other; give one of "
+         "them"},
+        {"", "--local --secret=" DIGITS " -- true",
+         "--secret: everybody on this machine can read a command line; put the "
+         "secret into a file and use --secret-file FILE (gpulaunch secret "
+         "makes one)"},
+        {"", "--local --secret-file " DIGITS " -- true",
+         "--secret-file: that is a secret, not the name of a file; others may "
+         "have read it: make a new one with gpulaunch secret FILE"},
+        {"GPULAUNCH_SECRET_FILE=" DIGITS, "--local -- true",
+         "GPULAUNCH_SECRET_FILE: that is a secret, not the name of a file; "
+         "others may have read it: make a new one with gpulaunch secret FILE"},
+        {"", "--local -x GPULAUNCH_SECRET=" DIGITS " -- true",
+         "-x GPULAUNCH_SECRET: the secret of the job is not for its ranks; "
+         "leave it out"},
+        {"", "secret --nodes 2",
+         "secret: no option --nodes; it takes the name of a new file, or "
+         "nothing"},
+        {"", "secret one two", "secret: give the name of one file, or none"},
         {"", "--local --label --no-label -- true",
          "--label and --no-label contradict each other; give one of them"},
         {"", "--local --no-label --fold always -- true",
@@ -195,14 +220,16 @@ static void test_refusals(void **state)
          "unknown verb \"rum\"; did you mean run? (a command to run goes after "
          "--)"},
         {"", "train.py",
-         "unknown verb \"train.py\"; there are run, env and help, and a "
+         "unknown verb \"train.py\"; there are run, env, secret and help, and "
+         "a "
          "command "
          "to run goes after --"},
         {"", "--local python train.py",
          "\"python\" is not an option; put -- before the command: gpulaunch "
          "[options] -- python ..."},
         {"", "help check",
-         "help: no such topic \"check\"; there are run and env"},
+         "help: no such topic \"check\"; there are run, env and "
+         "secret"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct line l;
