@@ -23,10 +23,7 @@ static char text[TEXT_BYTES];
 static const char *read_beside(const char *name)
 {
     char path[PATH_BYTES];
-    const char *slash = strrchr(__FILE__, '/');
-    assert_non_null(slash);
-    snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - __FILE__), __FILE__,
-             name);
+    snprintf(path, sizeof(path), "%s/tests/unit/launcher/%s", SOURCE_DIR, name);
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     size_t n = fread(text, 1, sizeof(text) - 1, f);
