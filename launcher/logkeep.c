@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/ownfolder.h"
+
 #define MARK_NAME ".gpulaunch-job"
 
 enum {
@@ -76,19 +78,6 @@ static bool is_log_file(const char *name)
            is_numbered(name, "tf_config-rank-", of_tf_config);
 }
 
-/* A folder of this user's below `parent`, -1 if it is anything else. */
-static int enter(int parent, const char *name)
-{
-    struct stat st;
-    int fd =
-        openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_uid != geteuid())) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
 static bool is_file(int folder, const char *name)
 {
     struct stat st;
@@ -138,7 +127,7 @@ static bool is_ours(int job, const char *name, void *arg)
     if (strcmp(name, MARK_NAME) == 0) {
         return is_file(job, name);
     }
-    int folder = is_log_folder(name) ? enter(job, name) : -1;
+    int folder = is_log_folder(name) ? gpul_open_own_folder(job, name) : -1;
     bool is_all_ours = folder >= 0 && walk(folder, is_ours_within, arg);
     if (folder >= 0) {
         close(folder);
@@ -159,7 +148,7 @@ static bool remove_within(int folder, const char *name, void *arg)
 
 static bool remove_folder(int job, const char *name, void *arg)
 {
-    int folder = is_log_folder(name) ? enter(job, name) : -1;
+    int folder = is_log_folder(name) ? gpul_open_own_folder(job, name) : -1;
     if (folder >= 0) {
         walk(folder, remove_within, arg);
         close(folder);
@@ -175,24 +164,47 @@ static void print_mark(char text[MARK_BYTES], const char *job_id)
     snprintf(text, MARK_BYTES, "gpulaunch job %.32s\n", job_id);
 }
 
-int logkeep_mark(const char *root, const char *job_id, struct gpul_error *err)
+/* The folder of a job below `root`, as its nodes have made it. */
+static int open_job(const char *root, const char *job_id)
 {
-    char path[PATH_MAX], text[MARK_BYTES];
-    print_mark(text, job_id);
-    snprintf(path, sizeof(path), "%s/%s/" MARK_NAME, root, job_id);
-    int fd =
-        open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int job = fd >= 0 ? gpul_open_own_folder(fd, job_id) : -1;
+    int why = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    errno = why;
+    return job;
+}
+
+static int write_mark(int job, const char *text)
+{
+    int fd = openat(job, MARK_NAME,
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
-        return gpul_fail_errno(err, errno, "%s", path);
+        return errno;
     }
     ssize_t n = write(fd, text, strlen(text));
-    int why = n < 0 ? errno : ENOSPC;
+    int why = n == (ssize_t)strlen(text) ? 0 : n < 0 ? errno : ENOSPC;
     close(fd);
-    if (n != (ssize_t)strlen(text)) {
-        unlink(path);
-        return gpul_fail_errno(err, why, "%s", path);
+    if (why != 0) {
+        unlinkat(job, MARK_NAME, 0);
     }
-    return 0;
+    return why;
+}
+
+int logkeep_mark(const char *root, const char *job_id, struct gpul_error *err)
+{
+    char text[MARK_BYTES];
+    print_mark(text, job_id);
+    int job = open_job(root, job_id);
+    int why = job < 0 ? errno : write_mark(job, text);
+    if (job >= 0) {
+        close(job);
+    }
+    return why == 0
+               ? 0
+               : gpul_fail_errno(err, why, "%s/%s/" MARK_NAME, root, job_id);
 }
 
 /* Has the job of that name marked it? */
@@ -220,7 +232,7 @@ struct jobs {
 static bool collect(int root, const char *name, void *arg)
 {
     struct jobs *jobs = arg;
-    int job = is_job_id(name) ? enter(root, name) : -1;
+    int job = is_job_id(name) ? gpul_open_own_folder(root, name) : -1;
     if (job < 0) {
         return true;
     }
@@ -250,7 +262,7 @@ static int newest_first(const void *a, const void *b)
 /* The mark goes last: a removal that is cut short is taken up again. */
 static void remove_job(int root, const char *job_id)
 {
-    int job = enter(root, job_id);
+    int job = gpul_open_own_folder(root, job_id);
     if (job < 0) {
         return;
     }

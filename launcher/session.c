@@ -149,6 +149,17 @@ static void explain(struct session *s)
     gpul_buf_release(&out);
 }
 
+/* No word at every run, since most containers have only root. */
+static void say_root(struct session *s)
+{
+    static const char line[] =
+        "gpulaunch: note: you are root, and so are the ranks; gpulaunch never "
+        "needs it\n";
+    if (geteuid() == 0) {
+        console_say(s->console, line, sizeof(line) - 1);
+    }
+}
+
 static void close_handle(uv_handle_t *handle, void *arg)
 {
     (void)arg;
@@ -205,6 +216,10 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
     if (rc == 0) {
         if (plan->verb == PLAN_RUN && plan->is_explained) {
             explain(&s);
+        }
+        if (plan->verb == PLAN_RUN &&
+            (plan->is_explained || plan->is_verbose)) {
+            say_root(&s);
         }
         session_reap(&s);
         uv_run(&s.loop, UV_RUN_DEFAULT);

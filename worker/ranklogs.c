@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/makeparents.h"
+#include "common/ownfolder.h"
 #include "common/writeall.h"
 #include "worker/evidence.h"
 
@@ -31,18 +32,19 @@ static void close_folder(struct ranklogs *l)
     }
 }
 
-static void folder_path(const struct ranklogs *l, char path[PATH_MAX])
+/* The folder of the job, as it was made: no link, and this user's. */
+static int open_job(const struct ranklogs *l)
 {
-    snprintf(path, PATH_MAX, "%s/%s", l->log_dir, l->name);
+    return gpul_open_own_folder(AT_FDCWD, l->log_dir);
 }
 
 /* It was made for files that ranks may write; if they have not, it goes. */
 static void leave_folder(struct ranklogs *l)
 {
-    if (l->folder >= 0) {
-        char path[PATH_MAX];
-        folder_path(l, path);
-        rmdir(path);
+    int job = l->folder >= 0 ? open_job(l) : -1;
+    if (job >= 0) {
+        unlinkat(job, l->name, AT_REMOVEDIR);
+        close(job);
     }
     close_folder(l);
 }
@@ -114,7 +116,8 @@ void ranklogs_path(const struct ranklogs *l, char *path, size_t bytes,
 
 /* ---- making ------------------------------------------------------------- */
 
-static int keep_made(struct ranklogs *l, const char *path)
+/* Keeps "<folder>/<name>", or "<folder>" where there is no name. */
+static int keep_made(struct ranklogs *l, const char *folder, const char *name)
 {
     if (l->made_count == l->made_capacity) {
         size_t capacity = l->made_capacity == 0 ? 8 : 2 * l->made_capacity;
@@ -125,8 +128,8 @@ static int keep_made(struct ranklogs *l, const char *path)
         l->made = made;
         l->made_capacity = capacity;
     }
-    char *copy = strdup(path);
-    if (copy == NULL) {
+    char *copy = NULL;
+    if (asprintf(&copy, "%s%s%s", folder, name[0] != 0 ? "/" : "", name) < 0) {
         return GPUL_ENOMEM;
     }
     l->made[l->made_count++] = copy;
@@ -140,19 +143,12 @@ static int enter(int *out, int parent, const char *name, const char *shown,
     if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) {
         return gpul_fail_errno(err, errno, "log folder %s", shown);
     }
-    int fd =
-        openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        return gpul_fail_errno(err, errno, "log folder %s", shown);
-    }
-    struct stat st;
-    if (fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
-        close(fd);
+    *out = gpul_open_own_folder(parent, name);
+    if (*out < 0 && errno == EPERM) {
         return gpul_fail(err, GPUL_EINVAL,
                          "log folder %s: belongs to somebody else", shown);
     }
-    *out = fd;
-    return 0;
+    return *out >= 0 ? 0 : gpul_fail_errno(err, errno, "log folder %s", shown);
 }
 
 static int make_folder(struct ranklogs *l, struct gpul_error *err)
@@ -167,10 +163,10 @@ static int make_folder(struct ranklogs *l, struct gpul_error *err)
     }
     if (rc == 0) {
         char path[PATH_MAX];
-        folder_path(l, path);
-        rc = enter(&l->folder, job, strrchr(path, '/') + 1, path, err);
+        snprintf(path, sizeof(path), "%s/%s", l->log_dir, l->name);
+        rc = enter(&l->folder, job, l->name, path, err);
         close(job);
-        if (rc == 0 && keep_made(l, path) != 0) {
+        if (rc == 0 && keep_made(l, l->name, "") != 0) {
             rc = gpul_fail(err, GPUL_ENOMEM, "log folder %s", path);
         }
     }
@@ -221,7 +217,7 @@ int ranklogs_create(struct ranklogs *l, int *out, const char *name,
     if (fd < 0) {
         return gpul_fail_errno(err, errno, "%s", path);
     }
-    rc = keep_made(l, path);
+    rc = keep_made(l, l->name, name);
     if (rc != 0) {
         close(fd);
         return gpul_fail(err, rc, "%s: out of memory", path);
@@ -267,10 +263,10 @@ int ranklogs_expect_errors(struct ranklogs *l, uint32_t first_rank,
 {
     int rc = ranklogs_is_on(l) ? make_folder(l, err) : 0;
     for (uint32_t i = 0; rc == 0 && ranklogs_is_on(l) && i < count; i++) {
-        char path[PATH_MAX];
-        snprintf(path, sizeof(path), "%s/%s/rank-%u" EVIDENCE_ERROR_ENDING,
-                 l->log_dir, l->name, first_rank + i);
-        rc = keep_made(l, path);
+        char name[2 * NAME_BYTES];
+        snprintf(name, sizeof(name), "rank-%u" EVIDENCE_ERROR_ENDING,
+                 first_rank + i);
+        rc = keep_made(l, l->name, name);
     }
     return rc;
 }
@@ -319,42 +315,75 @@ size_t ranklogs_read_end(struct ranklogs *l, uint32_t rank, void *bytes,
 
 /* ---- another agent's ---------------------------------------------------- */
 
+/* A stream of the entries of a folder of the job; NULL: there is none. */
+static DIR *list_folder(const struct ranklogs *l, const char *name)
+{
+    int job = open_job(l);
+    int fd = job >= 0 ? gpul_open_own_folder(job, name) : -1;
+    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    if (fd >= 0 && entries == NULL) {
+        close(fd);
+    }
+    if (job >= 0) {
+        close(job);
+    }
+    return entries;
+}
+
 int ranklogs_resume(struct ranklogs *l, const char *folder,
                     struct gpul_error *err)
 {
-    char path[PATH_MAX];
     l->resumes = true;
-    if (!ranklogs_is_on(l)) {
-        return 0;
-    }
-    snprintf(path, sizeof(path), "%s/%s", l->log_dir, folder);
-    DIR *dir = opendir(path);
-    if (dir == NULL) {
+    DIR *entries = ranklogs_is_on(l) ? list_folder(l, folder) : NULL;
+    if (entries == NULL) {
         return 0; /* nothing was written */
     }
-    int rc = keep_made(l, path);
-    for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;) {
+    int rc = keep_made(l, folder, "");
+    for (struct dirent *e; rc == 0 && (e = readdir(entries)) != NULL;) {
         if (e->d_name[0] != '.') {
-            snprintf(path, sizeof(path), "%s/%s/%s", l->log_dir, folder,
-                     e->d_name);
-            rc = keep_made(l, path);
+            rc = keep_made(l, folder, e->d_name);
         }
     }
-    closedir(dir);
+    closedir(entries);
     return rc == 0 ? 0 : gpul_fail(err, rc, "log files");
 }
 
 /* ---- removing ----------------------------------------------------------- */
+
+/* A file, or what a rank has put in its place if that is an empty folder. */
+static void remove_file(int folder, const char *name)
+{
+    if (unlinkat(folder, name, 0) != 0 && errno == EISDIR) {
+        unlinkat(folder, name, AT_REMOVEDIR);
+    }
+}
+
+static void remove_made(int job, char *made)
+{
+    char *slash = strchr(made, '/');
+    if (slash == NULL) {
+        unlinkat(job, made, AT_REMOVEDIR);
+        return;
+    }
+    *slash = 0;
+    int folder = gpul_open_own_folder(job, made);
+    if (folder >= 0) {
+        remove_file(folder, slash + 1);
+        close(folder);
+    }
+}
 
 /* Files were made after their folder, so this order empties it first. Another
  * node's agent may use the same folders: the last one out removes them, as
  * what is not empty stays. */
 void ranklogs_remove(struct ranklogs *l)
 {
-    for (size_t i = l->made_count; i-- > 0;) {
-        remove(l->made[i]);
+    int job = l->made_count > 0 ? open_job(l) : -1;
+    for (size_t i = l->made_count; job >= 0 && i-- > 0;) {
+        remove_made(job, l->made[i]);
     }
-    if (l->made_count > 0) {
+    if (job >= 0) {
+        close(job);
         rmdir(l->log_dir);
     }
     forget_made(l);

@@ -27,7 +27,7 @@ struct ranklogs {
     char name[RANKLOG_FOLDER_BYTES]; /* of the folder below it */
     int folder;                      /* its descriptor, -1: not made yet */
     bool resumes; /* files of this folder may be there: add to them */
-    char **made;  /* paths of what was created, in order; owned */
+    char **made;  /* what was created, in order, below log_dir; owned */
     size_t made_count;
     size_t made_capacity;
 };

@@ -113,4 +113,37 @@ expect_status 0
 expect_empty "$err"
 expect_nothing_left
 
+it "with umask 0 nothing that it makes may be read by others"
+(
+    umask 0
+    launch --nodes 2 --log-dir "$scratch/open/logs" \
+        --result "$scratch/open-result.json" --tf-config file \
+        -- sh -c 'echo out; echo err >&2; exit 3'
+    expect_status 3
+)
+[ "$(find "$scratch/open" -type f | wc -l)" -ge 5 ] || fail "no files"
+[ -z "$(find "$scratch/open" -perm /077)" ] ||
+    fail "others may use $(find "$scratch/open" -perm /077)"
+
+it "a --result that is somebody else's link: refused"
+if [ "$(id -u)" -eq 0 ]; then
+    echo mine >"$scratch/mine"
+    ln -s "$scratch/mine" "$scratch/planted"
+    chown -h 65534 "$scratch/planted"
+    launch --self-test off --result "$scratch/planted" -- true
+    expect_status 125
+    expect_last_line 'planted is, or leads to, a symbolic link of user 65534; name a file'
+    [ "$(cat "$scratch/mine")" = mine ] || fail "the file was replaced"
+fi
+
+it "root is told with -v or --explain, and not otherwise"
+count=$([ "$(id -u)" -ne 0 ] && echo 0 || echo 1)
+for option in -v --explain; do
+    launch --self-test off "$option" -- true
+    [ "$(grep -c 'note: you are root' "$err")" -eq "$count" ] ||
+        fail "$option: not said $count times"
+done
+launch --self-test off -- true
+expect_empty "$err"
+
 done_stories

@@ -220,6 +220,9 @@ static void test_mark(void **state)
     assert_int_equal(symlink("../away/file", below(OLD, ".gpulaunch-job")), 0);
     assert_int_equal(logkeep_mark(root, OLD, &err), GPUL_ESYS);
     assert_false(is_there("away", "file"));
+    assert_int_equal(symlink("away", below(".", id_of(1))), 0);
+    assert_int_equal(logkeep_mark(root, id_of(1), &err), GPUL_ESYS);
+    assert_false(is_there("away", ".gpulaunch-job"));
     logkeep_prune("/nowhere/at/all", 0); /* no place, nothing to do */
 }
 

@@ -116,6 +116,52 @@ static void test_dangling(void **state)
     assert_true(S_ISLNK(st.st_mode));
 }
 
+/* A link of somebody else is not followed, wherever it leads; one of root is,
+ * and a chain of this user's own. */
+static void test_foreign_link(void **state)
+{
+    (void)state;
+    struct gpul_error err = {0};
+    char expected[PATH_MAX + 64];
+    if (geteuid() != 0) {
+        skip();
+    }
+    assert_int_equal(savefile_write(beside("a.json"), "mine", 4, NULL), 0);
+    assert_int_equal(symlink("a.json", beside("link")), 0);
+    assert_int_equal(lchown(beside("link"), 65534, 65534), 0);
+    snprintf(expected, sizeof(expected),
+             "%s is, or leads to, a symbolic link of user 65534; name a file",
+             beside("link"));
+    assert_int_equal(savefile_check(beside("link"), &err), GPUL_EINVAL);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(savefile_write(beside("link"), "x", 1, NULL), GPUL_EINVAL);
+    assert_int_equal(symlink("./link", beside("directory")), 0);
+    assert_int_equal(savefile_write(beside("directory"), "x", 1, NULL),
+                     GPUL_EINVAL);
+    check_content("a.json", "mine");
+    assert_int_equal(count_files(), 3);
+
+    assert_int_equal(lchown(beside("link"), 0, 0), 0);
+    assert_int_equal(savefile_write(beside("directory"), "new", 3, NULL), 0);
+    check_content("a.json", "new");
+    assert_int_equal(count_files(), 3);
+}
+
+/* Links in a ring end. */
+static void test_ring(void **state)
+{
+    (void)state;
+    struct gpul_error err = {0};
+    char expected[PATH_MAX + 64];
+    assert_int_equal(symlink("directory", beside("link")), 0);
+    assert_int_equal(symlink("link", beside("directory")), 0);
+    assert_int_equal(savefile_write(beside("link"), "x", 1, &err), GPUL_ESYS);
+    snprintf(expected, sizeof(expected),
+             "cannot write %s: Too many levels of symbolic links",
+             beside("link"));
+    assert_string_equal(err.text, expected);
+}
+
 /* A check finds what a write would, and leaves no trace. */
 static void test_check(void **state)
 {
@@ -153,6 +199,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_write, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_link, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dangling, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_foreign_link, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ring, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_check, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_special, set_up, tear_down),
     };

@@ -194,6 +194,78 @@ static void test_foreign_folder(void **state)
     ranklogs_release(&l);
 }
 
+static void put(const char *path)
+{
+    int fd = open(in_folder(path), O_CREAT | O_WRONLY | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static bool is_there(const char *path)
+{
+    return access(in_folder(path), F_OK) == 0;
+}
+
+/* A link that is put in the place of a folder, once it was made, leads to
+ * nothing that is removed or taken up. */
+static void test_planted_link(void **state)
+{
+    (void)state;
+    static const char *const places[] = {"deep/er/job/attempt-1",
+                                         "deep/er/job"};
+    assert_int_equal(mkdir(in_folder("away"), 0700), 0);
+    assert_int_equal(mkdir(in_folder("away/attempt-1"), 0700), 0);
+    put("away/rank-0.out");
+    put("away/attempt-1/rank-0.out");
+    for (size_t i = 0; i < 2; i++) {
+        struct ranklogs l;
+        char target[256], place[256];
+        ranklogs_init(&l);
+        begin(&l, 1);
+        write_log(&l, 0, "a");
+        snprintf(place, sizeof(place), "%s", in_folder(places[i]));
+        snprintf(target, sizeof(target), "%s", in_folder("moved"));
+        assert_int_equal(rename(place, target), 0);
+        snprintf(target, sizeof(target), "%s", in_folder("away"));
+        assert_int_equal(symlink(target, place), 0);
+        ranklogs_remove(&l);
+        ranklogs_release(&l);
+
+        ranklogs_init(&l);
+        begin(&l, 1);
+        assert_int_equal(ranklogs_resume(&l, "attempt-1", NULL), 0);
+        assert_int_equal(l.made_count, 0);
+        ranklogs_remove(&l);
+        ranklogs_release(&l);
+        assert_true(is_there("away/rank-0.out"));
+        assert_true(is_there("away/attempt-1/rank-0.out"));
+        assert_int_equal(unlink(place), 0);
+        remove(in_folder("moved/rank-0.out"));
+        remove(in_folder("moved/attempt-1/rank-0.out"));
+        remove(in_folder("moved/attempt-1"));
+        assert_int_equal(rmdir(in_folder("moved")), 0);
+    }
+}
+
+/* An empty folder in the place of a rank's file goes, another stays. */
+static void test_folder_for_file(void **state)
+{
+    (void)state;
+    struct ranklogs l;
+    ranklogs_init(&l);
+    begin(&l, 1);
+    assert_int_equal(ranklogs_expect_errors(&l, 0, 2, NULL), 0);
+    assert_int_equal(
+        mkdir(in_folder("deep/er/job/attempt-1/rank-0.error.json"), 0700), 0);
+    assert_int_equal(
+        mkdir(in_folder("deep/er/job/attempt-1/rank-1.error.json"), 0700), 0);
+    put("deep/er/job/attempt-1/rank-1.error.json/kept");
+    ranklogs_remove(&l);
+    assert_false(is_there("deep/er/job/attempt-1/rank-0.error.json"));
+    assert_true(is_there("deep/er/job/attempt-1/rank-1.error.json/kept"));
+    ranklogs_release(&l);
+}
+
 /* Without a folder there are no logs, and no path is made up. */
 static void test_off(void **state)
 {
@@ -237,6 +309,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_in_the_way, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(test_foreign_folder, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_planted_link, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_folder_for_file, make_folder,
                                         remove_folder),
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_no_parent),
