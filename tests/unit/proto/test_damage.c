@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "proto/frame.h"
 #include "proto/limits.h"
 #include "tests/lib/memory.h"
 #include "tests/lib/samples.h"
@@ -108,6 +109,60 @@ static void test_flipped(void **state)
         gpul_buf_release(&b);
     }
     assert_true(refused > 1000);
+}
+
+/* Feed a stream and decode what comes out of it; how many bodies that were.
+ * The stream may be broken, or wait for more. */
+static int run_stream(const uint8_t *bytes, size_t n, enum gpul_peer from)
+{
+    struct gpul_deframer d;
+    struct gpul_error err = {0};
+    const uint8_t *body;
+    size_t body_bytes;
+    int bodies = 0, rc;
+    memory_watch();
+    gpul_deframer_init(&d, from);
+    rc = gpul_deframer_feed(&d, bytes, n, &err);
+    while (rc == 0 &&
+           (rc = gpul_deframer_next(&d, &body, &body_bytes, &err)) == 1) {
+        Gpul__Frame *frame;
+        rc = gpul_message_decode(&frame, body, body_bytes, from, &err);
+        gpul_message_release(frame);
+        bodies++;
+    }
+    assert_true(rc == 0 || rc == GPUL_EPROTO || rc == GPUL_ELIMIT);
+    assert_int_equal(rc, err.status);
+    assert_true(memory_peak() <= budget_of(n));
+    gpul_deframer_release(&d);
+    assert_int_equal(memory_held(), 0);
+    return bodies;
+}
+
+/* The stream around them: a frame that is cut off is waited for, and a length
+ * that is wrong in any bit costs no memory and, where more is announced than
+ * came, gives nothing. */
+static void test_stream(void **state)
+{
+    (void)state;
+    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+        enum gpul_peer from = sample_sender(type);
+        struct gpul_buf b;
+        gpul_buf_init(&b, GPUL_FRAME_BYTES_MAX);
+        sample_append(&b, type);
+        size_t n = b.used - GPUL_FRAME_PREFIX_BYTES;
+        for (size_t cut = 0; cut < b.used; cut++) {
+            assert_int_equal(run_stream(b.data, cut, from), 0);
+        }
+        for (size_t bit = 0; bit < 8 * GPUL_FRAME_PREFIX_BYTES; bit++) {
+            size_t length = n ^ (size_t)1 << bit;
+            b.data[3 - bit / 8] ^= (uint8_t)(1u << bit % 8);
+            int bodies = run_stream(b.data, b.used, from);
+            assert_true(length > 0 && length < n ? bodies >= 1 : bodies == 0);
+            b.data[3 - bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        assert_int_equal(run_stream(b.data, b.used, from), 1);
+        gpul_buf_release(&b);
+    }
 }
 
 /* A frame body of about `n` bytes: a body field of the type that holds `head`
@@ -223,9 +278,8 @@ static void test_many_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_flipped),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_truncated),      cmocka_unit_test(test_flipped),
+        cmocka_unit_test(test_stream),         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_many_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
