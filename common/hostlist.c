@@ -58,16 +58,16 @@ int gpul_hostlist_push(struct gpul_hostlist *l, const char *name)
 
 struct expansion {
     struct gpul_hostlist *list;
-    const char *text; /* the whole expression */
+    const char *text; /* the item */
     size_t count_max;
-    struct gpul_error *err;
+    struct gpul_hostlist_fault fault;
     char name[GPUL_HOST_BYTES]; /* what stands before the current place */
 };
 
 static int fault(struct expansion *e, const char *at, const char *what)
 {
-    return gpul_fail(e->err, GPUL_EINVAL, "host list, column %zu: %s",
-                     (size_t)(at - e->text) + 1, what);
+    e->fault = (struct gpul_hostlist_fault){(size_t)(at - e->text), what};
+    return GPUL_EINVAL;
 }
 
 static bool is_digit(char c)
@@ -83,12 +83,8 @@ static bool is_name_byte(char c)
 
 static int finish_name(struct expansion *e)
 {
-    if (e->list->count >= e->count_max) {
-        return gpul_fail(e->err, GPUL_ELIMIT, "host list: more than %zu names",
-                         e->count_max);
-    }
-    int rc = gpul_hostlist_push(e->list, e->name);
-    return rc == 0 ? 0 : gpul_fail(e->err, rc, "host list: out of memory");
+    return e->list->count < e->count_max ? gpul_hostlist_push(e->list, e->name)
+                                         : GPUL_ELIMIT;
 }
 
 struct number {
@@ -215,9 +211,9 @@ static const char *item_end(const char *at)
     return at;
 }
 
-static int expand_item(struct expansion *e, const char *at, const char *end)
+static int expand_item(struct expansion *e, size_t n)
 {
-    size_t n = (size_t)(end - at);
+    const char *at = e->text;
     if (n == 0) {
         return fault(e, at, "a name is missing");
     }
@@ -226,21 +222,49 @@ static int expand_item(struct expansion *e, const char *at, const char *end)
                      "a name with a colon is an IPv6 literal, which stands "
                      "here without brackets");
     }
-    return expand_from(e, 0, at, end, 0);
+    return expand_from(e, 0, at, at + n, 0);
+}
+
+int gpul_hostlist_expand_item(struct gpul_hostlist *l, const char *text,
+                              size_t bytes, size_t count_max,
+                              struct gpul_hostlist_fault *why)
+{
+    struct expansion e = {.list = l, .text = text, .count_max = count_max};
+    size_t before = l->count;
+    int rc = expand_item(&e, bytes);
+    if (rc != 0) {
+        truncate_list(l, before);
+    }
+    *why = e.fault;
+    return rc;
+}
+
+static int fail(const struct gpul_hostlist_fault *why, size_t start, int rc,
+                size_t count_max, struct gpul_error *err)
+{
+    switch (rc) {
+    case GPUL_EINVAL:
+        return gpul_fail(err, rc, "host list, column %zu: %s",
+                         start + why->at + 1, why->what);
+    case GPUL_ELIMIT:
+        return gpul_fail(err, rc, "host list: more than %zu names", count_max);
+    default:
+        return gpul_fail(err, rc, "host list: out of memory");
+    }
 }
 
 int gpul_hostlist_expand(struct gpul_hostlist *l, const char *expression,
                          size_t count_max, struct gpul_error *err)
 {
-    struct expansion e = {
-        .list = l, .text = expression, .count_max = count_max, .err = err};
     size_t before = l->count;
     for (const char *at = expression;; at++) {
+        struct gpul_hostlist_fault why;
         const char *end = item_end(at);
-        int rc = expand_item(&e, at, end);
+        int rc = gpul_hostlist_expand_item(l, at, (size_t)(end - at), count_max,
+                                           &why);
         if (rc != 0) {
             truncate_list(l, before);
-            return rc;
+            return fail(&why, (size_t)(at - expression), rc, count_max, err);
         }
         at = end;
         if (*at == 0) {

@@ -34,6 +34,19 @@ int gpul_hostlist_push(struct gpul_hostlist *l, const char *name);
 int gpul_hostlist_expand(struct gpul_hostlist *l, const char *expression,
                          size_t count_max, struct gpul_error *err);
 
+/* What is wrong with an item, and where: bytes from its beginning. */
+struct gpul_hostlist_fault {
+    size_t at;
+    const char *what; /* static words; NULL: nothing */
+};
+
+/* Append the names of one item, text[0..bytes): no comma outside brackets.
+ * For callers that have a file and a line to name. Errors (the list is then
+ * unchanged): GPUL_EINVAL with *fault, GPUL_ELIMIT, GPUL_ENOMEM. */
+int gpul_hostlist_expand_item(struct gpul_hostlist *l, const char *text,
+                              size_t bytes, size_t count_max,
+                              struct gpul_hostlist_fault *why);
+
 /* Append to `out` the shortest expression this folding finds for names
  * first .. first+count-1; expanding it gives them back, in order. An IPv6
  * literal (it has a colon) is never folded and never read as a range.
