@@ -144,7 +144,11 @@ static void on_end(struct gpul_transport *t, int uv_status)
 {
     struct gpul_error why;
     bool is_cut = t->deframer.buf.used > t->deframer.consumed;
-    if (uv_status == UV_EOF) {
+    bool is_early = t->channel != NULL && !t->is_proved;
+    if (is_early && gpul_transport_has_gone(uv_status)) {
+        gpul_fail(&why, GPUL_ECLOSED,
+                  "the peer closed the connection before it had shown a key");
+    } else if (uv_status == UV_EOF) {
         gpul_fail(&why, GPUL_ECLOSED, "the peer closed the connection%s",
                   is_cut ? " within a message" : "");
     } else if (uv_status == UV_ENOBUFS) {
@@ -221,12 +225,23 @@ static void read_sealed(struct gpul_transport *t, const uint8_t *bytes,
     }
 }
 
+static void hear(struct gpul_transport *t)
+{
+    t->is_heard = true;
+    if (!t->is_flushing && t->handlers->on_heard != NULL) {
+        t->handlers->on_heard(t->arg);
+    }
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
 {
     struct gpul_transport *t = stream->data;
+    if (n > 0 && !t->is_heard) {
+        hear(t);
+    }
     if (n < 0) {
         on_end(t, (int)n);
-    } else if (n > 0 && t->channel != NULL && !t->is_shut) {
+    } else if (n > 0 && t->channel != NULL && !t->is_shut && !t->is_closing) {
         read_sealed(t, (const uint8_t *)room->base, (size_t)n);
     } else if (n > 0 && !t->is_flushing) {
         read_plain(t, (size_t)n);
@@ -384,8 +399,11 @@ int gpul_transport_open(struct gpul_transport **out, uv_loop_t *loop, int fd,
     return 0;
 }
 
-void gpul_transport_set_arg(struct gpul_transport *t, void *arg)
+void gpul_transport_hand_over(struct gpul_transport *t,
+                              const struct gpul_transport_handlers *handlers,
+                              void *arg)
 {
+    t->handlers = handlers;
     t->arg = arg;
 }
 
@@ -397,51 +415,6 @@ void gpul_transport_set_queue_max(struct gpul_transport *t, size_t bytes_max)
 void gpul_transport_allow(struct gpul_transport *t, uint64_t message_mask)
 {
     t->deframer.allowed = message_mask;
-}
-
-/* ---- who and where ----------------------------------------------------------
- */
-
-/* uv_tcp_getsockname or uv_tcp_getpeername. */
-typedef int (*name_fn)(const uv_tcp_t *tcp, struct sockaddr *name, int *n);
-
-static void read_address(const struct gpul_transport *t, name_fn get_name,
-                         char *text, uint16_t *port)
-{
-    struct sockaddr_storage ss;
-    int n = sizeof(ss);
-    text[0] = 0;
-    if (port != NULL) {
-        *port = 0;
-    }
-    if (t->handle.type == UV_TCP && !t->is_closing &&
-        get_name(&t->tcp, (struct sockaddr *)&ss, &n) == 0) {
-        gpul_sockaddr_format(&ss, text, port);
-    }
-}
-
-void gpul_transport_local_address(const struct gpul_transport *t, char *text,
-                                  uint16_t *port)
-{
-    read_address(t, uv_tcp_getsockname, text, port);
-}
-
-void gpul_transport_peer_address(const struct gpul_transport *t, char *text,
-                                 uint16_t *port)
-{
-    read_address(t, uv_tcp_getpeername, text, port);
-}
-
-const char *gpul_transport_node_name(const struct gpul_transport *t)
-{
-    bool is_known = t->channel != NULL && gpul_channel_is_open(t->channel);
-    return is_known ? gpul_channel_node_name(t->channel) : "";
-}
-
-enum gpul_stranger gpul_transport_stranger(const struct gpul_transport *t)
-{
-    return t->channel != NULL ? gpul_channel_stranger(t->channel)
-                              : GPUL_STRANGER_NONE;
 }
 
 /* ---- closing ------------------------------------------------------------ */

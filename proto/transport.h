@@ -29,6 +29,9 @@ struct gpul_transport_handlers {
     /* TCP connect finished, of a dialled connection; with a keyring, dialled
      * or accepted, the peer has proved that it has its key. NULL: not told. */
     void (*on_connected)(void *arg);
+    /* The first bytes of the peer have come, whatever they are. NULL: not
+     * told. */
+    void (*on_heard)(void *arg);
     /* `frame` is borrowed for the call. */
     void (*on_message)(void *arg, const Gpul__Frame *frame);
     /* Once, last, never from within a call of the functions below. `why` is
@@ -59,8 +62,11 @@ int gpul_transport_open(struct gpul_transport **out, uv_loop_t *loop, int fd,
                         const struct gpul_transport_handlers *handlers,
                         void *arg, struct gpul_error *err);
 
-/* Change `arg` of the handlers. */
-void gpul_transport_set_arg(struct gpul_transport *t, void *arg);
+/* It has another owner from now on, who hears what comes; also from within a
+ * handler. */
+void gpul_transport_hand_over(struct gpul_transport *t,
+                              const struct gpul_transport_handlers *handlers,
+                              void *arg);
 
 /* Narrow or widen what the peer may send from now on. */
 void gpul_transport_allow(struct gpul_transport *t, uint64_t message_mask);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two files of the transport share, and nobody else knows.
+ * What the three files of the transport share, and nobody else knows.
  */
 #ifndef GPUL_PROTO_TRANSPORT_INSIDE_H
 #define GPUL_PROTO_TRANSPORT_INSIDE_H
@@ -32,6 +32,7 @@ struct gpul_transport {
     bool is_flushing; /* the owner has closed; only on_closed will come */
     bool is_shut;     /* our end of stream is on its way */
     bool is_proved;   /* the channel has opened */
+    bool is_heard;    /* bytes have come */
     bool is_closing;  /* the handles are being closed */
     bool has_lost_writes;
 };
