@@ -85,6 +85,7 @@ enum {
 
 struct peer {
     char *address;     /* NULL: this connection does not exist */
+    char *name;        /* whose key it has shown; NULL: none was asked for */
     struct node *node; /* NULL: has not said Hello yet */
 };
 
@@ -208,7 +209,8 @@ void core_tell_member(struct rendezvous *r, Gpul__Event__Kind kind,
 
 /* ---- peers.c ---- */
 
-void peers_open(struct rendezvous *r, uint32_t conn, const char *address);
+void peers_open(struct rendezvous *r, uint32_t conn, const char *address,
+                const char *name);
 void peers_closed(struct rendezvous *r, uint32_t conn, const char *why);
 
 /* The peer has shown life: it is next due within `ms`. */

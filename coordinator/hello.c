@@ -28,12 +28,24 @@ static uint32_t common_version(const Gpul__Hello *hello)
     return highest >= lowest ? highest : 0;
 }
 
+/* The name of its key is the only one that it may have. */
+static bool is_own_name(const struct peer *peer, const char *name)
+{
+    return peer->name == NULL || strcmp(peer->name, name) == 0;
+}
+
 /* Is this a node of our job that speaks our language, now? */
 static void judge_peer(struct refusal *out, const struct rendezvous *r,
-                       const Gpul__Frame *frame)
+                       uint32_t conn, const Gpul__Frame *frame)
 {
     const Gpul__Hello *hello = frame->hello;
-    if (strcmp(hello->job_id, r->job.job_id) != 0) {
+    const struct peer *peer = &r->peers[conn];
+    if (!is_own_name(peer, hello->node_name)) {
+        REFUSE(out, WRONG_NAME,
+               "a node from %s calls itself %s and has shown the key of %s; "
+               "a key is good for one name only",
+               peer->address, hello->node_name, peer->name);
+    } else if (strcmp(hello->job_id, r->job.job_id) != 0) {
         REFUSE(out, WRONG_JOB,
                "node %s belongs to job %s and this coordinator runs job %s",
                hello->node_name, hello->job_id, r->job.job_id);
@@ -160,7 +172,7 @@ void hello_judge(struct rendezvous *r, uint32_t conn, const Gpul__Frame *frame)
     struct node *node = roster_find(&r->roster, hello->node_name);
     struct refusal refusal = {.reason = GPUL__REFUSE__REASON__NONE};
     bool is_back = node != NULL && away_may_end(r, node, hello);
-    judge_peer(&refusal, r, frame);
+    judge_peer(&refusal, r, conn, frame);
     if (refusal.reason == GPUL__REFUSE__REASON__NONE && !is_back) {
         judge_place(&refusal, r, node, conn, hello);
     }

@@ -14,6 +14,7 @@
 #include "common/units.h"
 #include "common/writeall.h"
 #include "coordinator/server.h"
+#include "proto/keypipe.h"
 
 enum {
     OPERATOR_FD = 3,
@@ -22,7 +23,13 @@ enum {
     HELP_BYTES_MAX = 16 << 10,
 };
 
-enum option { OPTION_EPOCH, OPTION_VERBOSE, OPTION_HELP, OPTION_VERSION };
+enum option {
+    OPTION_EPOCH,
+    OPTION_INSECURE,
+    OPTION_VERBOSE,
+    OPTION_HELP,
+    OPTION_VERSION,
+};
 
 static const struct gpul_option table[] = {
     [OPTION_EPOCH] = {.name = "epoch",
@@ -30,6 +37,10 @@ static const struct gpul_option table[] = {
                       .value = "N",
                       .help = "How often this coordinator has been started, "
                               "from 1; agents ignore older ones."},
+    [OPTION_INSECURE] = {.name = "insecure",
+                         .group = "Options",
+                         .help = "Let nodes in without a key; for a listener "
+                                 "on loopback only."},
     [OPTION_VERBOSE] = {.name = "verbose",
                         .group = "Options",
                         .letter = 'v',
@@ -46,6 +57,7 @@ static const struct gpul_option table[] = {
 
 struct arguments {
     uint32_t epoch;
+    bool is_insecure;
     bool is_verbose;
     bool wants_help;
     bool wants_version;
@@ -62,6 +74,9 @@ static int on_option(void *arg, size_t index, const char *value,
         int rc = gpul_parse_count(&a->epoch, value, 1, UINT32_MAX, err);
         return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
     }
+    case OPTION_INSECURE:
+        a->is_insecure = true;
+        return 0;
     case OPTION_VERBOSE:
         a->is_verbose = true;
         return 0;
@@ -111,12 +126,13 @@ static int print_help(struct gpul_error *err)
     struct gpul_buf text;
     gpul_buf_init(&text, HELP_BYTES_MAX);
     gpul_buf_append_text(
-        &text, "gpulaunch-coordinator [--epoch N] [-v]\n\n"
+        &text, "gpulaunch-coordinator [--epoch N] [--insecure] [-v]\n\n"
                "The part of gpulaunch that decides: which nodes are in, which "
                "ranks they get,\nwhether the command may start and how the "
                "job ended. gpulaunch starts it, with\na socket pair to itself "
-               "as descriptor 3 and a listening TCP socket as\n"
-               "descriptor 4; there is no use in starting it by hand.\n\n");
+               "as descriptor 3, a listening TCP socket as\ndescriptor 4 and "
+               "the job's secret in a pipe as descriptor 5; there is no use "
+               "in\nstarting it by hand.\n\n");
     gpul_options_help(&text, &options);
     int why = text.is_failed
                   ? ENOMEM
@@ -163,16 +179,23 @@ static void raise_descriptor_limit(void)
 static int serve(const struct arguments *a, struct gpul_error *err)
 {
     int exit_code = EXIT_OWN_FAILURE;
+    struct gpul_secret secret;
     struct server_config config = {.operator_fd = OPERATOR_FD,
                                    .listen_fd = LISTEN_FD,
+                                   .secret = a->is_insecure ? NULL : &secret,
                                    .epoch = a->epoch,
                                    .is_verbose = a->is_verbose};
     int rc = check_descriptors(err);
+    if (rc == 0 && !a->is_insecure) {
+        rc =
+            gpul_keypipe_take_secret(&secret, GPUL_KEYPIPE_OF_COORDINATOR, err);
+    }
     if (rc != 0) {
         return EXIT_OWN_FAILURE;
     }
     raise_descriptor_limit();
     rc = server_run(&exit_code, &config, err);
+    gpul_wipe(&secret, sizeof(secret));
     return rc == 0 ? exit_code : EXIT_OWN_FAILURE;
 }
 

@@ -66,7 +66,7 @@ static void take_job(struct rendezvous *r, const Gpul__Job *message)
         if (r->job.warning_signal != 0) {
             r->warning_at_ms = r->job_deadline_ms - r->job.warning_ms;
         }
-        outbox_listen(&r->out, r->peer_count);
+        outbox_listen(&r->out, r->peer_count, r->job.job_id);
     }
 }
 

@@ -95,10 +95,10 @@ static void push_frame(struct outbox *o, struct rendezvous_action action,
     push(o, &action);
 }
 
-void outbox_listen(struct outbox *o, uint32_t limit)
+void outbox_listen(struct outbox *o, uint32_t limit, const char *job_id)
 {
-    push(o, &(struct rendezvous_action){.kind = RENDEZVOUS_LISTEN,
-                                        .limit = limit});
+    push(o, &(struct rendezvous_action){
+                .kind = RENDEZVOUS_LISTEN, .limit = limit, .text = job_id});
 }
 
 void outbox_send(struct outbox *o, uint32_t conn, const Gpul__Frame *frame)

@@ -28,7 +28,8 @@ void outbox_release(struct outbox *o);
 /* Forget everything; what earlier actions pointed to is gone. */
 void outbox_clear(struct outbox *o);
 
-void outbox_listen(struct outbox *o, uint32_t limit);
+/* `job_id` must outlive the step. */
+void outbox_listen(struct outbox *o, uint32_t limit, const char *job_id);
 void outbox_send(struct outbox *o, uint32_t conn, const Gpul__Frame *frame);
 void outbox_send_operator(struct outbox *o, const Gpul__Frame *frame);
 void outbox_allow(struct outbox *o, uint32_t conn, uint64_t mask);

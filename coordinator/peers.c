@@ -17,19 +17,22 @@ void peers_expect(struct rendezvous *r, uint32_t conn, uint64_t ms)
     gpul_minheap_set(&r->silences, conn, r->now_ms + ms);
 }
 
-void peers_open(struct rendezvous *r, uint32_t conn, const char *address)
+void peers_open(struct rendezvous *r, uint32_t conn, const char *address,
+                const char *name)
 {
     if (conn >= r->peer_count || peer_exists(r, conn) ||
         r->phase >= PHASE_DONE) {
         outbox_close(&r->out, conn);
         return;
     }
-    r->peers[conn].address = text_copy(address);
-    if (r->peers[conn].address == NULL) {
+    struct peer *peer = &r->peers[conn];
+    peer->address = text_copy(address);
+    peer->name = name != NULL ? text_copy(name) : NULL;
+    if (peer->address == NULL || (name != NULL && peer->name == NULL)) {
         outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a connection");
         return;
     }
-    r->peers[conn].node = NULL;
+    peer->node = NULL;
     outbox_allow(&r->out, conn, GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_HELLO));
     peers_expect(r, conn, GPUL_HELLO_DEADLINE_MS);
 }
@@ -38,6 +41,7 @@ static void forget(struct rendezvous *r, uint32_t conn)
 {
     gpul_minheap_remove(&r->silences, conn);
     free(r->peers[conn].address);
+    free(r->peers[conn].name);
     r->peers[conn] = (struct peer){0};
 }
 

@@ -37,6 +37,7 @@ void rendezvous_destroy(struct rendezvous *r)
     }
     for (uint32_t i = 0; r->peers != NULL && i < r->peer_count; i++) {
         free(r->peers[i].address);
+        free(r->peers[i].name);
     }
     free(r->peers);
     free(r->rank_ended);
@@ -230,7 +231,7 @@ static void dispatch(struct rendezvous *r, const struct rendezvous_event *event,
 {
     switch (event->kind) {
     case RENDEZVOUS_PEER_OPENED:
-        peers_open(r, event->conn, event->text);
+        peers_open(r, event->conn, event->text, event->name);
         return;
     case RENDEZVOUS_PEER_CLOSED:
         peers_closed(r, event->conn, event->text);
@@ -243,6 +244,9 @@ static void dispatch(struct rendezvous *r, const struct rendezvous_event *event,
         return;
     case RENDEZVOUS_OPERATOR_CLOSED:
         operator_closed(r);
+        return;
+    case RENDEZVOUS_NOTICE:
+        core_tell_text(r, GPUL__EVENT__KIND__NOTICE, NULL, "%s", event->text);
         return;
     case RENDEZVOUS_TICK:
         tick(r, is_late);

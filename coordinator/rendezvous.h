@@ -31,7 +31,8 @@ struct rendezvous_config {
 
 /* What may have happened. */
 enum rendezvous_event_kind {
-    /* A connection came in: `conn`, `text` = the peer's address. */
+    /* A connection came in: `conn`, `text` = the peer's address, `name` = the
+     * node whose key it has shown (NULL: keys are not asked for). */
     RENDEZVOUS_PEER_OPENED = 1,
     /* `conn` is gone; `text` = what broke it, NULL if the peer closed it.
      * Not for connections that a CLOSE action ended. */
@@ -39,7 +40,8 @@ enum rendezvous_event_kind {
     RENDEZVOUS_PEER_MESSAGE, /* `conn` sent `frame` */
     RENDEZVOUS_OPERATOR_MESSAGE,
     RENDEZVOUS_OPERATOR_CLOSED,
-    RENDEZVOUS_TICK, /* nothing but time passing */
+    RENDEZVOUS_NOTICE, /* `text` is for the user to know */
+    RENDEZVOUS_TICK,   /* nothing but time passing */
 };
 
 /* All pointers are borrowed for the call. */
@@ -50,12 +52,14 @@ struct rendezvous_event {
      * again once the connection is closed. */
     uint32_t conn;
     const char *text;
+    const char *name;
     const Gpul__Frame *frame; /* as gpul_message_decode lets it pass */
 };
 
 /* What to do about it. */
 enum rendezvous_action_kind {
-    /* Accept connections, at most `limit` at a time. */
+    /* Accept connections for the job whose id is `text`, at most `limit` at a
+     * time. */
     RENDEZVOUS_LISTEN = 1,
     RENDEZVOUS_SEND,      /* `bytes` to `conn` */
     RENDEZVOUS_SEND_MANY, /* the same `bytes` to each of `conns` */

@@ -1,36 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Happy path: the operator's Job arrives -> the rendezvous says LISTEN ->
- * connections are accepted, each gets a free number -> messages and ticks are
- * stepped through -> FINISH -> everything is closed after its last
- * bytes were written -> the loop has nothing left and ends.
+ * Happy path: the operator's Job arrives -> the rendezvous says LISTEN -> the
+ * door hands over connections that have shown their key, each gets a free
+ * number -> messages and ticks are stepped through -> FINISH -> everything is
+ * closed after its last bytes were written -> the loop has nothing left and
+ * ends.
  *
  * Failure modes: a peer that breaks the protocol, is too slow or goes away
  * closes its transport, and the rendezvous is told once; the operator's
- * channel the same. A connection over the limit is closed unread. Running
- * out of descriptors leaves the connection in the backlog: accept fails, and
- * is tried again at the next connection. A step that fails (no memory) ends
- * the program with 125; the agents and the front end see their connections
- * close, which is the case of a lost coordinator.
+ * channel the same. A connection over the limit is closed unread. A step that
+ * fails (no memory) ends the program with 125; the agents and the front end
+ * see their connections close, which is the case of a lost coordinator.
  */
 #include "coordinator/server.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <uv.h>
 
 #include "common/clock.h"
+#include "coordinator/door.h"
+#include "coordinator/log.h"
 #include "coordinator/rendezvous.h"
 #include "proto/limits.h"
 #include "proto/transport.h"
 
-enum {
-    BACKLOG = 4096,
-    FLUSH_MS = 5000, /* for the last bytes to a node or the front end */
-};
+enum { FLUSH_MS = 5000 }; /* for the last bytes to a node or the front end */
 #define NO_SLOT UINT32_MAX
 
 /* One connection, by its number in the rendezvous. */
@@ -44,7 +41,7 @@ struct slot {
 
 struct server {
     uv_loop_t loop;
-    uv_tcp_t listener;
+    struct door *door;
     uv_timer_t timer;
     uint64_t armed_ms; /* when the timer fires; UINT64_MAX: it does not */
     struct gpul_transport *front_end;
@@ -60,11 +57,6 @@ struct server {
 };
 
 static void step(struct server *s, struct rendezvous_event event);
-
-static void log_line(const char *text)
-{
-    fprintf(stderr, "gpulaunch-coordinator: %s\n", text);
-}
 
 /* ---- ending ---- */
 
@@ -83,7 +75,7 @@ static void finish(struct server *s)
         return;
     }
     s->is_finishing = true;
-    uv_close((uv_handle_t *)&s->listener, NULL);
+    door_close(s->door);
     uv_close((uv_handle_t *)&s->timer, NULL);
     for (uint32_t i = 0; i < s->slot_count; i++) {
         slot_end(&s->slots[i]);
@@ -135,17 +127,6 @@ static const struct gpul_transport_handlers node_handlers = {
     .on_closed = on_node_closed,
 };
 
-/* For a connection over the limit, which is closed at once. */
-static void on_surplus_closed(void *arg, const struct gpul_error *why)
-{
-    (void)arg;
-    (void)why;
-}
-
-static const struct gpul_transport_handlers surplus_handlers = {
-    .on_closed = on_surplus_closed,
-};
-
 static struct slot *take_slot(struct server *s)
 {
     if (s->first_free != NO_SLOT) {
@@ -162,46 +143,39 @@ static struct slot *take_slot(struct server *s)
     return slot;
 }
 
-static void serve_connection(struct server *s, struct slot *slot)
+/* One over the limit is left to the door, which closes it. */
+static bool on_guest(void *arg, struct gpul_transport *t)
 {
+    struct server *s = arg;
+    struct slot *slot = s->is_finishing ? NULL : take_slot(s);
     char address[GPUL_ADDRESS_BYTES_MAX + 1];
-    gpul_transport_peer_address(slot->transport, address, NULL);
+    if (slot == NULL) {
+        return false;
+    }
+    slot->transport = t;
     slot->is_ended = false;
+    gpul_transport_hand_over(t, &node_handlers, slot);
+    gpul_transport_peer_address(t, address, NULL);
+    const char *name = gpul_transport_node_name(t);
     step(s, (struct rendezvous_event){.kind = RENDEZVOUS_PEER_OPENED,
                                       .conn = slot->conn,
-                                      .text = address});
+                                      .text = address,
+                                      .name = name[0] != 0 ? name : NULL});
+    return true;
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void on_hint(void *arg, const char *text)
 {
-    struct server *s = listener->data;
-    struct slot *slot = status == 0 ? take_slot(s) : NULL;
-    struct gpul_transport *transport;
-    struct gpul_error err = {0};
-    if (status < 0) {
-        log_line(uv_strerror(status)); /* it stays in the backlog */
-        return;
-    }
-    int rc = gpul_transport_accept(
-        &transport, listener, NULL, GPUL_PEER_NODE,
-        slot != NULL ? &node_handlers : &surplus_handlers, slot, &err);
-    if (slot == NULL) {
-        if (rc == 0) {
-            gpul_transport_close(transport, 0);
-        }
-        return;
-    }
-    slot->transport = rc == 0 ? transport : NULL;
-    if (rc == 0) {
-        serve_connection(s, slot);
-    } else {
-        log_line(err.text);
-        slot->next_free = s->first_free;
-        s->first_free = slot->conn;
-    }
+    step(arg,
+         (struct rendezvous_event){.kind = RENDEZVOUS_NOTICE, .text = text});
 }
 
-static void listen_for(struct server *s, uint32_t limit)
+static const struct door_handlers door_handlers = {
+    .on_guest = on_guest,
+    .on_hint = on_hint,
+};
+
+static void listen_for(struct server *s, uint32_t limit, const char *job_id)
 {
     struct gpul_error err = {0};
     s->slots = calloc(limit, sizeof(*s->slots));
@@ -209,11 +183,7 @@ static void listen_for(struct server *s, uint32_t limit)
     if (s->slots == NULL) {
         gpul_fail(&err, GPUL_ENOMEM, "out of memory for %u connections", limit);
         fail(s, &err);
-        return;
-    }
-    int rc = uv_listen((uv_stream_t *)&s->listener, BACKLOG, on_connection);
-    if (rc != 0) {
-        gpul_fail(&err, GPUL_ESYS, "cannot listen: %s", uv_strerror(rc));
+    } else if (door_open(s->door, job_id, &err) != 0) {
         fail(s, &err);
     }
 }
@@ -278,7 +248,7 @@ static void apply(struct server *s, const struct rendezvous_action *action)
 {
     switch (action->kind) {
     case RENDEZVOUS_LISTEN:
-        listen_for(s, action->limit);
+        listen_for(s, action->limit, action->text);
         return;
     case RENDEZVOUS_SEND:
         send_to(transport_of(s, action->conn), action->bytes,
@@ -366,13 +336,11 @@ static int init_handles(struct server *s, const struct server_config *config,
                         struct gpul_error *err)
 {
     s->timer.data = s;
-    s->listener.data = s;
     uv_timer_init(&s->loop, &s->timer);
-    uv_tcp_init(&s->loop, &s->listener);
-    int rc = uv_tcp_open(&s->listener, config->listen_fd);
+    int rc = door_create(&s->door, &s->loop, config->listen_fd, config->secret,
+                         &door_handlers, s, err);
     if (rc != 0) {
-        return gpul_fail(err, GPUL_ESYS, "descriptor %d cannot listen: %s",
-                         config->listen_fd, uv_strerror(rc));
+        return rc;
     }
     rc = gpul_transport_open(&s->front_end, &s->loop, config->operator_fd,
                              GPUL_PEER_OPERATOR, &operator_handlers, s, err);
@@ -419,6 +387,7 @@ int server_run(int *exit_code, const struct server_config *config,
         rc = uv_loop_close(&s.loop);
         assert(rc == 0); /* every handle was closed */
     }
+    door_destroy(s.door);
     free(s.slots);
     rendezvous_destroy(s.rendezvous);
     if (s.failure.status != 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The coordinator's hands: the operator's socket pair, the listening socket
- * and every node's connection on one libuv loop, one timer, one rendezvous
- * that is told what happens and says what to do. Edge.
+ * The coordinator's hands: the operator's socket pair, the door by which nodes
+ * come in and every node's connection on one libuv loop, one rendezvous that
+ * is told what happens and says what to do. Edge.
  */
 #ifndef COORDINATOR_SERVER_H
 #define COORDINATOR_SERVER_H
@@ -11,10 +11,14 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "proto/secret.h"
 
 struct server_config {
     int operator_fd; /* socket pair to the front end */
     int listen_fd;   /* listening TCP socket */
+    /* The job's; NULL: nobody has to show a key, for a listener on loopback
+     * only. */
+    const struct gpul_secret *secret;
     uint32_t epoch;
     bool is_verbose; /* details on stderr, not only faults */
 };

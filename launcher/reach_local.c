@@ -15,6 +15,7 @@
 #include "common/children.h"
 #include "common/signals.h"
 #include "common/spawn.h"
+#include "proto/keypipe.h"
 #include "proto/text.h"
 
 enum {
@@ -110,14 +111,46 @@ static int start_coordinator(struct reach_local *r,
                              const struct reach_local_job *job, int null_fd,
                              struct gpul_error *err)
 {
-    char name[] = "gpulaunch-coordinator";
-    char *arguments[] = {name, NULL};
+    char name[] = "gpulaunch-coordinator", insecure[] = "--insecure";
+    char *arguments[] = {name, job->secret == NULL ? insecure : NULL, NULL};
+    int secret_fd = -1;
+    int rc = job->secret == NULL
+                 ? 0
+                 : gpul_keypipe_put_secret(&secret_fd, job->secret, err);
+    if (rc != 0) {
+        return rc;
+    }
     struct gpul_spawn_fd fds[] = {
-        {null_fd, 0},          {null_fd, 1},        {-1, 2},
-        {job->operator_fd, 3}, {job->listen_fd, 4},
+        {null_fd, 0},
+        {null_fd, 1},
+        {-1, 2},
+        {job->operator_fd, 3},
+        {job->listen_fd, 4},
+        {secret_fd, GPUL_KEYPIPE_OF_COORDINATOR},
     };
-    return start_child(r, &r->coordinator, r->coordinator_path, arguments, fds,
-                       sizeof(fds) / sizeof(fds[0]), 0, err);
+    rc = start_child(r, &r->coordinator, r->coordinator_path, arguments, fds,
+                     secret_fd >= 0 ? 6 : 5, 0, err);
+    if (secret_fd >= 0) {
+        close(secret_fd);
+    }
+    return rc;
+}
+
+/* A pipe with the key of this node; -1 where none is needed. */
+static int open_key(int *fd, const struct reach_local_job *job,
+                    const char *node_name, struct gpul_error *err)
+{
+    struct gpul_key key;
+    *fd = -1;
+    if (job->secret == NULL) {
+        return 0;
+    }
+    int rc = gpul_key_of_node(&key, job->secret, job->job_id, node_name, err);
+    if (rc == 0) {
+        rc = gpul_keypipe_put_key(fd, &key, err);
+    }
+    gpul_wipe(&key, sizeof(key));
+    return rc;
 }
 
 /* The longest start-up comes first; then all workers are on their way while
@@ -128,7 +161,7 @@ static int start_worker(struct reach_local *r,
 {
     char program[] = "gpulaunch-worker";
     char connect[] = "--connect", id_flag[] = "--job", name_flag[] = "--name";
-    char join[] = "--join-timeout";
+    char join[] = "--join-timeout", insecure[] = "--insecure";
     char address[ADDRESS_BYTES], name[NUMBER_BYTES], seconds[NUMBER_BYTES];
     char id[NAME_MAX];
     snprintf(address, sizeof(address), "127.0.0.1:%u", job->port);
@@ -136,13 +169,27 @@ static int start_worker(struct reach_local *r,
     snprintf(seconds, sizeof(seconds), "%" PRIu32,
              (job->join_timeout_ms - 1) / 1000 + 1);
     snprintf(id, sizeof(id), "%s", job->job_id);
-    char *arguments[] = {program,   connect, address, id_flag, id,
-                         name_flag, name,    join,    seconds, NULL};
-    struct gpul_spawn_fd fds[] = {{null_fd, 0}, {null_fd, 1}, {-1, 2}};
+    char *arguments[] = {program, connect,
+                         address, id_flag,
+                         id,      name_flag,
+                         name,    join,
+                         seconds, job->secret == NULL ? insecure : NULL,
+                         NULL};
+    int key_fd;
+    int rc = open_key(&key_fd, job, name, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct gpul_spawn_fd fds[] = {
+        {null_fd, 0}, {null_fd, 1}, {-1, 2}, {key_fd, GPUL_KEYPIPE_OF_NODE}};
     /* Should we be killed, the coordinator stops the job; but it cannot tell
      * a worker that has not joined yet. */
-    return start_child(r, &r->workers[index], r->worker_path, arguments, fds,
-                       sizeof(fds) / sizeof(fds[0]), SIGTERM, err);
+    rc = start_child(r, &r->workers[index], r->worker_path, arguments, fds,
+                     key_fd >= 0 ? 4 : 3, SIGTERM, err);
+    if (key_fd >= 0) {
+        close(key_fd);
+    }
+    return rc;
 }
 
 /* A shell that had started something and then exec'ed us. */

@@ -4,8 +4,8 @@
  * children of the front end, each in a process group of its own. Edge.
  *
  * Happy path: find the programs, start the coordinator with the operator's
- * socket and the listening socket, start the workers with its address, reap
- * them when the job is over.
+ * socket, the listening socket and the job's secret, start the workers with
+ * its address and each with its key, reap them when the job is over.
  * Failure: what cannot be started ends those that were; a child that ends
  * leaves its status and its last words, kept in memory files of bounded size
  * that nobody has to read in time.
@@ -21,6 +21,7 @@
 
 #include "common/buf.h"
 #include "common/error.h"
+#include "proto/secret.h"
 
 #define REACH_LOCAL_PREFIX "local-"
 
@@ -49,6 +50,9 @@ struct reach_local_job {
     uint32_t join_timeout_ms;
     int operator_fd; /* the coordinator's end of the socket pair */
     int listen_fd;
+    /* The coordinator gets it, each worker its own key; NULL: nobody has to
+     * show one. */
+    const struct gpul_secret *secret;
     uint16_t port; /* of listen_fd, on 127.0.0.1 */
 };
 

@@ -65,9 +65,11 @@ static int start_children(struct session *s, int *fd, struct gpul_error *err)
             .join_timeout_ms = s->plan->join_timeout_ms,
             .operator_fd = pair[1],
             .listen_fd = listen_fd,
+            .secret = s->is_sealed ? &s->secret : NULL,
             .port = port,
         };
         rc = reach_local_start(&s->reach, &job, err);
+        gpul_wipe(&s->secret, sizeof(s->secret)); /* all have what they need */
     }
     if (rc == 0) {
         *fd = pair[0];

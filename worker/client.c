@@ -59,7 +59,7 @@ static void dial(struct client *c)
     struct gpul_error err;
     if (gpul_transport_connect(&c->transport, &c->loop,
                                c->config->coordinator.host,
-                               c->config->coordinator.port, NULL,
+                               c->config->coordinator.port, c->keyring,
                                GPUL_PEER_COORDINATOR, &handlers, c, &err)) {
         c->transport = NULL;
         client_post(c, AGENT_EVENT_LOST, err.text);

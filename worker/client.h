@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/hostport.h"
+#include "proto/secret.h"
 
 enum { CLIENT_TEXT_BYTES = 640 };
 
@@ -21,6 +22,7 @@ struct client_config {
     struct gpul_hostport coordinator; /* a literal address */
     const char *job_id;
     const char *node_name;
+    const struct gpul_key *key; /* of the node; NULL: none is asked for */
     uint32_t join_timeout_ms;
 };
 

@@ -203,11 +203,23 @@ static int hear_keeper(struct client *c, int keeper, struct gpul_error *err)
     return rc;
 }
 
+static int make_keyring(struct client *c, struct gpul_error *err)
+{
+    const struct client_config *config = c->config;
+    return config->key == NULL
+               ? 0
+               : gpul_keyring_of_node(&c->keyring, config->key, config->job_id,
+                                      config->node_name, err);
+}
+
 static int set_up(struct client *c, int keeper, struct gpul_error *err)
 {
     prober_init(&c->prober, &c->loop, &client_prober_handlers, c);
     int watching = watch(c, err);
     int rc = facts_read_here(&c->facts, err);
+    if (rc == 0) {
+        rc = make_keyring(c, err);
+    }
     if (rc == 0) {
         rc = make_agent(c, err);
     }
@@ -273,6 +285,7 @@ static int end(struct client *c)
     gpul_buf_release(&c->coordinator);
     facts_release(&c->facts);
     ports_release(&c->lease);
+    gpul_keyring_destroy(c->keyring);
     uv_loop_close(&c->loop);
     free(c);
     return exit_code;

@@ -34,6 +34,7 @@ struct client {
     struct keeper_packet state; /* what it said first */
     struct agent *agent;
     struct agent_actions actions;
+    struct gpul_keyring *keyring;     /* NULL: frames go as they are */
     struct gpul_transport *transport; /* NULL: none */
     struct facts facts;
     struct ports_lease lease;

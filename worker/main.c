@@ -16,6 +16,7 @@
 #include "common/startup.h"
 #include "common/units.h"
 #include "common/writeall.h"
+#include "proto/keypipe.h"
 #include "proto/limits.h"
 #include "proto/text.h"
 #include "worker/agent.h"
@@ -26,7 +27,7 @@
 
 enum { JOIN_TIMEOUT_MS = 600000, HELP_BYTES_MAX = 64 << 10 };
 
-enum option { CONNECT, JOB, NAME, JOIN_TIMEOUT, HELP, VERSION };
+enum option { CONNECT, JOB, NAME, JOIN_TIMEOUT, INSECURE, HELP, VERSION };
 
 static const struct gpul_option table[] = {
     [CONNECT] = {.name = "connect",
@@ -46,6 +47,10 @@ static const struct gpul_option table[] = {
                       .group = "Options",
                       .help = "Give up if the coordinator has not let this "
                               "node in by then (default 600)."},
+    [INSECURE] = {.name = "insecure",
+                  .group = "Options",
+                  .help = "Talk to a coordinator that asks for no key. Else "
+                          "descriptor 3 is a pipe with the key of this node."},
     [HELP] = {.name = "help",
               .letter = 'h',
               .group = "Options",
@@ -58,7 +63,9 @@ static const struct gpul_option table[] = {
 
 struct arguments {
     struct client_config config;
+    struct gpul_key key;
     bool has_coordinator;
+    bool is_insecure;
     bool wants_help;
     bool wants_version;
 };
@@ -113,6 +120,9 @@ static int on_option(void *arg, size_t index, const char *value,
         return check_name(spelling, value, GPUL_NAME_BYTES_MAX, err);
     case JOIN_TIMEOUT:
         rc = gpul_parse_duration_ms(&a->config.join_timeout_ms, value, err);
+        break;
+    case INSECURE:
+        a->is_insecure = true;
         break;
     case HELP:
         a->wants_help = true;
@@ -214,10 +224,18 @@ int main(int argc, char *argv[])
     if (a.wants_version) {
         return print("gpulaunch-worker " GPULAUNCH_VERSION "\n");
     }
+    if (!a.is_insecure) {
+        if (gpul_keypipe_take_key(&a.key, GPUL_KEYPIPE_OF_NODE, &err) != 0) {
+            return complain(err.text);
+        }
+        a.config.key = &a.key;
+    }
     const struct keeper_config keeper = {
         .agent_main = run_agent,
         .arg = &a.config,
         .node_name = a.config.node_name,
     };
-    return keeper_run(&keeper);
+    int code = keeper_run(&keeper);
+    gpul_wipe(&a.key, sizeof(a.key));
+    return code;
 }

@@ -48,7 +48,8 @@ static void start_worker(struct desk *d)
     char where[32];
     char worker[] = "gpulaunch-worker", connect_to[] = "--connect";
     char job[] = "--job=test-job", name[] = "--name=node-0";
-    char *arguments[] = {worker, connect_to, where, job, name, NULL};
+    char insecure[] = "--insecure";
+    char *arguments[] = {worker, connect_to, where, job, name, insecure, NULL};
     int pipe_fds[2];
     snprintf(where, sizeof(where), "127.0.0.1:%u", d->port);
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);

@@ -96,15 +96,17 @@ static void test_nobody_there(void **state)
     (void)state;
     char output[OUTPUT_BYTES];
     /* A port that is never assigned to anybody. */
-    assert_int_equal(run(output, "--connect 127.0.0.1:1 --job j --name n "
-                                 "--join-timeout 200ms"),
+    assert_int_equal(run(output,
+                         "--connect 127.0.0.1:1 --job j --name n --insecure "
+                         "--join-timeout 200ms"),
                      40);
     assert_string_equal(output,
                         "gpulaunch-worker: n: no connection to the "
                         "coordinator at 127.0.0.1:1 within 200 ms: connecting: "
                         "connection refused\n");
-    assert_int_equal(run(output, "--connect '[::1]:1' --job j --name n "
-                                 "--join-timeout 1"),
+    assert_int_equal(run(output,
+                         "--connect '[::1]:1' --job j --name n --insecure "
+                         "--join-timeout 1"),
                      40);
     assert_non_null(strstr(output, "coordinator at [::1]:1 within 1 s: "));
 }
