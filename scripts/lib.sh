@@ -48,16 +48,24 @@ as_root()
     fi
 }
 
+# missing_packages NAME...: those that are not installed, one a line.
+missing_packages()
+{
+    local package
+
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null |
+            grep -q 'ok installed' || echo "$package"
+    done
+}
+
 # install_packages NAME...: those that are not installed yet. Nothing is
 # asked of the network when all are there.
 install_packages()
 {
-    local package missing=()
+    local missing
 
-    for package in "$@"; do
-        dpkg-query -W -f '${Status}' "$package" 2>/dev/null |
-            grep -q 'ok installed' || missing+=("$package")
-    done
+    mapfile -t missing < <(missing_packages "$@")
     [ "${#missing[@]}" -eq 0 ] && return 0
     command -v apt-get >/dev/null ||
         die "install these packages first: ${missing[*]}"
@@ -66,6 +74,30 @@ install_packages()
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
         --no-install-recommends "${missing[@]}" >/dev/null ||
         die "could not install ${missing[*]}"
+}
+
+# install_daemons NAME...: packages that bring a service, which is not wanted.
+# Where an init system would start it at every boot, nothing is installed;
+# elsewhere the policy that Debian asks denies the start.
+install_daemons()
+{
+    local missing policy=/usr/sbin/policy-rc.d
+
+    mapfile -t missing < <(missing_packages "$@")
+    [ "${#missing[@]}" -eq 0 ] && return 0
+    if [ -d /run/systemd/system ]; then
+        say "not installing ${missing[*]}, which would run at every boot;" \
+            "tests that need them are skipped"
+    elif [ -e "$policy" ]; then
+        install_packages "$@"
+    else
+        (
+            trap 'as_root rm -f "$policy"' EXIT
+            printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+            as_root chmod 755 "$policy"
+            install_packages "$@"
+        )
+    fi
 }
 
 # What it takes to build the programs.
