@@ -24,7 +24,8 @@ struct stranger {
 };
 
 struct door {
-    uv_tcp_t listener;
+    uv_tcp_t listeners[GPUL_COORDINATORS_MAX];
+    uint32_t listener_count;
     uv_timer_t timer;
     const struct door_handlers *handlers;
     void *arg;
@@ -215,12 +216,13 @@ static void on_connection(uv_stream_t *listener, int status)
 /* ---- opening and closing ------------------------------------------------- */
 
 /* Plain frames are for this machine only. */
-static int check_listener(const struct door *d, struct gpul_error *err)
+static int check_listener(const struct door *d, const uv_tcp_t *listener,
+                          struct gpul_error *err)
 {
     struct sockaddr_storage name;
     int n = sizeof(name);
     char address[GPUL_ADDRESS_BYTES_MAX + 1];
-    int rc = uv_tcp_getsockname(&d->listener, (struct sockaddr *)&name, &n);
+    int rc = uv_tcp_getsockname(listener, (struct sockaddr *)&name, &n);
     if (rc != 0) {
         return gpul_fail(err, GPUL_ESYS, "the listener's address: %s",
                          uv_strerror(rc));
@@ -236,6 +238,18 @@ static int check_listener(const struct door *d, struct gpul_error *err)
     return 0;
 }
 
+static int open_listener(struct door *d, int fd, struct gpul_error *err)
+{
+    uv_tcp_t *listener = &d->listeners[d->listener_count++];
+    listener->data = d;
+    uv_tcp_init(d->timer.loop, listener);
+    int rc = uv_tcp_open(listener, fd);
+    return rc == 0
+               ? check_listener(d, listener, err)
+               : gpul_fail(err, GPUL_ESYS, "descriptor %d cannot listen: %s",
+                           fd, uv_strerror(rc));
+}
+
 static struct door *create(uv_loop_t *loop)
 {
     struct door *d = calloc(1, sizeof(*d));
@@ -249,15 +263,13 @@ static struct door *create(uv_loop_t *loop)
         d->free[i] = GPUL_STRANGERS_MAX - 1 - i;
     }
     d->free_count = GPUL_STRANGERS_MAX;
-    d->listener.data = d;
     d->timer.data = d;
-    uv_tcp_init(loop, &d->listener);
     uv_timer_init(loop, &d->timer);
     return d;
 }
 
-int door_create(struct door **out, uv_loop_t *loop, int listen_fd,
-                const struct gpul_secret *secret,
+int door_create(struct door **out, uv_loop_t *loop, const int *listen_fds,
+                uint32_t listen_count, const struct gpul_secret *secret,
                 const struct door_handlers *handlers, void *arg,
                 struct gpul_error *err)
 {
@@ -269,12 +281,11 @@ int door_create(struct door **out, uv_loop_t *loop, int listen_fd,
     d->secret = secret;
     d->handlers = handlers;
     d->arg = arg;
-    int rc = uv_tcp_open(&d->listener, listen_fd);
-    if (rc != 0) {
-        return gpul_fail(err, GPUL_ESYS, "descriptor %d cannot listen: %s",
-                         listen_fd, uv_strerror(rc));
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < listen_count; i++) {
+        rc = open_listener(d, listen_fds[i], err);
     }
-    return check_listener(d, err);
+    return rc;
 }
 
 int door_open(struct door *d, const char *job_id, struct gpul_error *err)
@@ -287,7 +298,9 @@ int door_open(struct door *d, const char *job_id, struct gpul_error *err)
     if (rc != 0) {
         return rc;
     }
-    rc = uv_listen((uv_stream_t *)&d->listener, BACKLOG, on_connection);
+    for (uint32_t i = 0; rc == 0 && i < d->listener_count; i++) {
+        rc = uv_listen((uv_stream_t *)&d->listeners[i], BACKLOG, on_connection);
+    }
     return rc == 0 ? 0
                    : gpul_fail(err, GPUL_ESYS, "cannot listen: %s",
                                uv_strerror(rc));
@@ -300,7 +313,9 @@ void door_close(struct door *d)
         return;
     }
     d->is_closed = true;
-    uv_close((uv_handle_t *)&d->listener, NULL);
+    for (uint32_t i = 0; i < d->listener_count; i++) {
+        uv_close((uv_handle_t *)&d->listeners[i], NULL);
+    }
     uv_close((uv_handle_t *)&d->timer, NULL);
     for (uint32_t i = 0; i < GPUL_STRANGERS_MAX; i++) {
         struct stranger *s = d->table[i];

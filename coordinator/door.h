@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The listening socket, and whoever has come in by it and has not yet shown a
+ * The listening sockets, and whoever has come in by it and has not yet shown a
  * key. Edge of coordinator/gate.h.
  *
  * Happy path: open, accept, the peer shows its key, it is handed to the owner
@@ -32,12 +32,13 @@ struct door_handlers {
     void (*on_hint)(void *arg, const char *text);
 };
 
-/* Takes `listen_fd`, a listening TCP socket. `secret` (NULL: none, no keys)
- * is borrowed until door_open. GPUL_EINVAL: without a secret and not on
- * loopback; GPUL_ENOMEM, GPUL_ESYS. In any case *out is to be closed and, when
- * the loop has ended, destroyed, unless it is NULL. */
-int door_create(struct door **out, uv_loop_t *loop, int listen_fd,
-                const struct gpul_secret *secret,
+/* Takes `listen_fds`, 1 to GPUL_COORDINATORS_MAX listening TCP sockets.
+ * `secret` (NULL: none, no keys) is borrowed until door_open. GPUL_EINVAL:
+ * without a secret and not all on loopback; GPUL_ENOMEM, GPUL_ESYS. In any case
+ * *out is to be closed and, when the loop has ended, destroyed, unless it is
+ * NULL. */
+int door_create(struct door **out, uv_loop_t *loop, const int *listen_fds,
+                uint32_t listen_count, const struct gpul_secret *secret,
                 const struct door_handlers *handlers, void *arg,
                 struct gpul_error *err);
 

@@ -19,12 +19,14 @@
 enum {
     OPERATOR_FD = 3,
     LISTEN_FD = 4,
+    MORE_LISTEN_FD = 6, /* behind the secret's */
     EXIT_OWN_FAILURE = 125,
     HELP_BYTES_MAX = 16 << 10,
 };
 
 enum option {
     OPTION_EPOCH,
+    OPTION_LISTENERS,
     OPTION_INSECURE,
     OPTION_VERBOSE,
     OPTION_HELP,
@@ -37,6 +39,11 @@ static const struct gpul_option table[] = {
                       .value = "N",
                       .help = "How often this coordinator has been started, "
                               "from 1; agents ignore older ones."},
+    [OPTION_LISTENERS] = {.name = "listeners",
+                          .group = "Options",
+                          .value = "N",
+                          .help = "Listening sockets that were handed over: "
+                                  "descriptor 4, and from 6 on (default 1)."},
     [OPTION_INSECURE] = {.name = "insecure",
                          .group = "Options",
                          .help = "Let nodes in without a key; for a listener "
@@ -57,6 +64,7 @@ static const struct gpul_option table[] = {
 
 struct arguments {
     uint32_t epoch;
+    uint32_t listener_count;
     bool is_insecure;
     bool is_verbose;
     bool wants_help;
@@ -72,6 +80,11 @@ static int on_option(void *arg, size_t index, const char *value,
     switch ((enum option)index) {
     case OPTION_EPOCH: {
         int rc = gpul_parse_count(&a->epoch, value, 1, UINT32_MAX, err);
+        return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
+    }
+    case OPTION_LISTENERS: {
+        int rc = gpul_parse_count(&a->listener_count, value, 1,
+                                  GPUL_COORDINATORS_MAX, err);
         return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
     }
     case OPTION_INSECURE:
@@ -126,7 +139,8 @@ static int print_help(struct gpul_error *err)
     struct gpul_buf text;
     gpul_buf_init(&text, HELP_BYTES_MAX);
     gpul_buf_append_text(
-        &text, "gpulaunch-coordinator [--epoch N] [--insecure] [-v]\n\n"
+        &text, "gpulaunch-coordinator [--epoch N] [--listeners N] [--insecure] "
+               "[-v]\n\n"
                "The part of gpulaunch that decides: which nodes are in, which "
                "ranks they get,\nwhether the command may start and how the "
                "job ended. gpulaunch starts it, with\na socket pair to itself "
@@ -155,10 +169,16 @@ static bool is_listening(int fd)
            listens != 0;
 }
 
-static int check_descriptors(struct gpul_error *err)
+static int check_descriptors(struct server_config *config,
+                             struct gpul_error *err)
 {
-    if (!is_socket(OPERATOR_FD) || is_listening(OPERATOR_FD) ||
-        !is_listening(LISTEN_FD)) {
+    bool are_good = is_socket(OPERATOR_FD) && !is_listening(OPERATOR_FD);
+    for (uint32_t i = 0; i < config->listen_count; i++) {
+        int fd = i == 0 ? LISTEN_FD : MORE_LISTEN_FD + (int)i - 1;
+        config->listen_fds[i] = fd;
+        are_good = are_good && is_listening(fd);
+    }
+    if (!are_good) {
         return gpul_fail(err, GPUL_EINVAL,
                          "descriptors 3 and 4 are not the sockets that "
                          "gpulaunch hands over; run gpulaunch instead");
@@ -181,11 +201,11 @@ static int serve(const struct arguments *a, struct gpul_error *err)
     int exit_code = EXIT_OWN_FAILURE;
     struct gpul_secret secret;
     struct server_config config = {.operator_fd = OPERATOR_FD,
-                                   .listen_fd = LISTEN_FD,
+                                   .listen_count = a->listener_count,
                                    .secret = a->is_insecure ? NULL : &secret,
                                    .epoch = a->epoch,
                                    .is_verbose = a->is_verbose};
-    int rc = check_descriptors(err);
+    int rc = check_descriptors(&config, err);
     if (rc == 0 && !a->is_insecure) {
         rc =
             gpul_keypipe_take_secret(&secret, GPUL_KEYPIPE_OF_COORDINATOR, err);
@@ -201,7 +221,7 @@ static int serve(const struct arguments *a, struct gpul_error *err)
 
 int main(int argc, char *argv[])
 {
-    struct arguments a = {.epoch = 1};
+    struct arguments a = {.epoch = 1, .listener_count = 1};
     struct gpul_error err = {0};
     int exit_code = EXIT_OWN_FAILURE;
     gpul_startup_signals();

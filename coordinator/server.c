@@ -337,8 +337,9 @@ static int init_handles(struct server *s, const struct server_config *config,
 {
     s->timer.data = s;
     uv_timer_init(&s->loop, &s->timer);
-    int rc = door_create(&s->door, &s->loop, config->listen_fd, config->secret,
-                         &door_handlers, s, err);
+    int rc = door_create(&s->door, &s->loop, config->listen_fds,
+                         config->listen_count, config->secret, &door_handlers,
+                         s, err);
     if (rc != 0) {
         return rc;
     }

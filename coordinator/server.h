@@ -11,11 +11,14 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "proto/limits.h"
 #include "proto/secret.h"
 
 struct server_config {
     int operator_fd; /* socket pair to the front end */
-    int listen_fd;   /* listening TCP socket */
+    /* Listening TCP sockets, one for each address. */
+    int listen_fds[GPUL_COORDINATORS_MAX];
+    uint32_t listen_count; /* 1 or more */
     /* The job's; NULL: nobody has to show a key, for a listener on loopback
      * only. */
     const struct gpul_secret *secret;
@@ -23,7 +26,7 @@ struct server_config {
     bool is_verbose; /* details on stderr, not only faults */
 };
 
-/* Serve one job to its end; takes both descriptors. Returns 0 with the job's
+/* Serve one job to its end; takes all descriptors. Returns 0 with the job's
  * exit code, when everything was sent; or what made it impossible. */
 int server_run(int *exit_code, const struct server_config *config,
                struct gpul_error *err);

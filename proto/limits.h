@@ -160,6 +160,8 @@
 /* Ports a node holds beside one for each rank: MASTER_PORT, JAX coordinator,
  * Horovod rendezvous (used on node 0 only, held on all: one rule). */
 #define GPUL_EXTRA_PORTS 3u
+/* Addresses that a coordinator listens on, and that a node may try. */
+#define GPUL_COORDINATORS_MAX 8u
 #define GPUL_PORT_MAX 65535u
 #define GPUL_SIGNAL_MAX 64u  /* SIGRTMAX on Linux */
 #define GPUL_ERRNO_MAX 4095u /* MAX_ERRNO on Linux */

@@ -9,9 +9,6 @@
 #include "common/clock.h"
 #include "proto/limits.h"
 
-/* How long the last words may take on their way out. */
-enum { FLUSH_MS = 2000 };
-
 static void step(struct client *c, struct agent_event *event);
 
 struct waiting_event *client_post(struct client *c, enum agent_event_type type,
@@ -20,57 +17,11 @@ struct waiting_event *client_post(struct client *c, enum agent_event_type type,
     return eventqueue_put(&c->queue, type, text);
 }
 
-/* ---- the connection ----------------------------------------------------- */
-
-static void on_connected(void *arg)
+void client_take(struct client *c, const Gpul__Frame *frame)
 {
-    struct client *c = arg;
-    char address[GPUL_ADDRESS_BYTES_MAX + 1];
-    gpul_transport_local_address(c->transport, address, NULL);
-    client_post(c, AGENT_EVENT_CONNECTED, address);
-    client_pump(c);
-}
-
-static void on_message(void *arg, const Gpul__Frame *frame)
-{
-    struct client *c = arg;
     struct agent_event event = {.type = AGENT_EVENT_MESSAGE, .frame = frame};
     step(c, &event);
     client_pump(c);
-}
-
-static void on_closed(void *arg, const struct gpul_error *why)
-{
-    struct client *c = arg;
-    c->transport = NULL;
-    if (why != NULL && !c->has_left) {
-        client_post(c, AGENT_EVENT_LOST, why->text);
-        client_pump(c);
-    }
-}
-
-static void dial(struct client *c)
-{
-    static const struct gpul_transport_handlers handlers = {
-        .on_connected = on_connected,
-        .on_message = on_message,
-        .on_closed = on_closed,
-    };
-    struct gpul_error err;
-    if (gpul_transport_connect(&c->transport, &c->loop,
-                               c->config->coordinator.host,
-                               c->config->coordinator.port, c->keyring,
-                               GPUL_PEER_COORDINATOR, &handlers, c, &err)) {
-        c->transport = NULL;
-        client_post(c, AGENT_EVENT_LOST, err.text);
-    }
-}
-
-static void disconnect(struct client *c)
-{
-    if (c->transport != NULL) {
-        gpul_transport_close(c->transport, FLUSH_MS);
-    }
 }
 
 /* ---- ports and the probes ---------------------------------------------- */
@@ -202,7 +153,9 @@ void client_leave(struct client *c, int exit_code, const char *text)
     prober_release(&c->prober);
     workload_destroy(c->workload);
     c->workload = NULL;
-    disconnect(c);
+    client_dial_close(c);
+    client_hear_close(c);
+    client_disconnect(c);
 }
 
 /* ---- actions ------------------------------------------------------------ */
@@ -219,6 +172,7 @@ static void send_bytes(struct client *c, const struct agent_action *action)
 void client_tell_keeper(struct client *c, enum keeper_packet_type type)
 {
     const struct keeper_packet packet = {.type = type, .status = c->exit_code};
+    c->has_joined |= type == KEEPER_ATTACHED;
     keeperlink_send(c->keeper, &packet, NULL, 0, NULL);
 }
 
@@ -228,7 +182,7 @@ static void apply(struct client *c, const struct agent_action *action)
     int rc = 0;
     switch (action->type) {
     case AGENT_CONNECT:
-        dial(c);
+        client_dial(c);
         break;
     case AGENT_SEND:
         send_bytes(c, action);
@@ -272,7 +226,7 @@ static void apply(struct client *c, const struct agent_action *action)
         workload_remove_logs(c->workload);
         break;
     case AGENT_DISCONNECT:
-        disconnect(c);
+        client_disconnect(c);
         break;
     case AGENT_PASS_SIGNAL:
         workload_pass_signal(c->workload, action->signal);

@@ -11,15 +11,22 @@
 #ifndef WORKER_CLIENT_H
 #define WORKER_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/hostport.h"
+#include "proto/limits.h"
 #include "proto/secret.h"
 
 enum { CLIENT_TEXT_BYTES = 640 };
 
 struct client_config {
-    struct gpul_hostport coordinator; /* a literal address */
+    /* Literal addresses of the coordinator, tried in turn. */
+    struct gpul_hostport coordinators[GPUL_COORDINATORS_MAX];
+    uint32_t coordinator_count; /* 1 or more */
+    /* Standard input is that of proto/orders.h: what comes there is obeyed,
+     * and its end, before this node has joined, ends the worker. */
+    bool hears_orders;
     const char *job_id;
     const char *node_name;
     const struct gpul_key *key; /* of the node; NULL: none is asked for */

@@ -130,6 +130,7 @@ static int watch(struct client *c, struct gpul_error *err)
 {
     uv_timer_init(&c->loop, &c->timer);
     c->timer.data = c;
+    client_dial_init(c);
     uv_timer_init(&c->loop, &c->keeper_timer);
     c->keeper_timer.data = c;
     uv_signal_init(&c->loop, &c->child_signal);
@@ -156,9 +157,13 @@ static struct agent_held held_by(const struct keeper_packet *state)
 
 static int make_agent(struct client *c, struct gpul_error *err)
 {
-    const struct gpul_hostport *to = &c->config->coordinator;
     gpul_buf_init(&c->coordinator, CLIENT_TEXT_BYTES);
-    if (gpul_hostport_append(&c->coordinator, to->host, to->port) != 0) {
+    for (uint32_t i = 0; i < c->config->coordinator_count; i++) {
+        const struct gpul_hostport *to = &c->config->coordinators[i];
+        gpul_buf_append_text(&c->coordinator, i > 0 ? " or " : "");
+        gpul_hostport_append(&c->coordinator, to->host, to->port);
+    }
+    if (gpul_buf_text(&c->coordinator) == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "address of the coordinator");
     }
     const struct agent_config config = {
@@ -228,6 +233,9 @@ static int set_up(struct client *c, int keeper, struct gpul_error *err)
     }
     if (rc == 0) {
         rc = hear_keeper(c, keeper, err);
+    }
+    if (rc == 0) {
+        rc = client_hear(c, err);
     }
     return rc != 0 ? rc : watching;
 }

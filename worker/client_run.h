@@ -21,6 +21,19 @@
 #include "worker/prober.h"
 #include "worker/workload.h"
 
+/* client_dial.c: which address is tried, and for how long. */
+struct dialing {
+    uv_timer_t timer;
+    uint32_t count; /* of tries */
+    bool is_overdue;
+};
+
+/* client_hear.c: standard input, where it has orders. */
+struct hearing {
+    uv_poll_t poll;
+    bool is_on;
+};
+
 struct client {
     uv_loop_t loop;
     uv_timer_t timer;
@@ -28,6 +41,8 @@ struct client {
     uv_signal_t child_signal;
     const struct client_config *config;
     struct gpul_buf coordinator; /* host:port, for messages */
+    struct dialing dialing;
+    struct hearing hearing;
     struct keeperlink *keeper;
     struct keeperwatch watch;
     int keeper_fd;              /* pidfd of the keeper, -1: none to be had */
@@ -42,6 +57,7 @@ struct client {
     struct workload *workload;
     struct eventqueue queue;
     bool is_pumping;
+    bool has_joined; /* this agent, once */
     bool has_left;
     int exit_code;
     char text[CLIENT_TEXT_BYTES];
@@ -49,6 +65,19 @@ struct client {
 
 extern const struct workload_handlers client_workload_handlers;
 extern const struct prober_handlers client_prober_handlers;
+
+/* Try the next address. */
+void client_dial(struct client *c);
+void client_disconnect(struct client *c);
+
+/* Set up both; they end with client_leave. */
+void client_dial_init(struct client *c);
+void client_dial_close(struct client *c);
+int client_hear(struct client *c, struct gpul_error *err);
+void client_hear_close(struct client *c);
+
+/* A message of the coordinator's. */
+void client_take(struct client *c, const Gpul__Frame *frame);
 
 /* An event for the agent; it waits for the next pump. */
 struct waiting_event *client_post(struct client *c, enum agent_event_type type,

@@ -23,6 +23,7 @@
 #include "worker/client.h"
 #include "worker/keeper.h"
 #include "worker/probe.h"
+#include "worker/remote.h"
 #include "worker/topology.h"
 
 enum { JOIN_TIMEOUT_MS = 600000, HELP_BYTES_MAX = 64 << 10 };
@@ -64,7 +65,6 @@ static const struct gpul_option table[] = {
 struct arguments {
     struct client_config config;
     struct gpul_key key;
-    bool has_coordinator;
     bool is_insecure;
     bool wants_help;
     bool wants_version;
@@ -109,8 +109,8 @@ static int on_option(void *arg, size_t index, const char *value,
     int rc = 0;
     switch ((enum option)index) {
     case CONNECT:
-        rc = parse_coordinator(&a->config.coordinator, value, err);
-        a->has_coordinator = true;
+        rc = parse_coordinator(&a->config.coordinators[0], value, err);
+        a->config.coordinator_count = 1;
         break;
     case JOB:
         a->config.job_id = value;
@@ -189,7 +189,7 @@ static int parse(struct arguments *a, int argc, char *argv[],
         return gpul_fail(err, GPUL_EINVAL, "unexpected argument \"%s\"",
                          argv[1 + rest]);
     }
-    if (!a->has_coordinator || a->config.job_id == NULL ||
+    if (a->config.coordinator_count == 0 || a->config.job_id == NULL ||
         a->config.node_name == NULL) {
         return gpul_fail(err, GPUL_EINVAL,
                          "--connect, --job and --name are needed; gpulaunch "
@@ -204,11 +204,65 @@ static int run_agent(void *arg, int keeper)
     return client_run(arg, keeper);
 }
 
+static int run_keeper(struct arguments *a)
+{
+    const struct keeper_config keeper = {
+        .agent_main = run_agent,
+        .arg = &a->config,
+        .node_name = a->config.node_name,
+    };
+    int code = keeper_run(&keeper);
+    gpul_wipe(&a->key, sizeof(a->key));
+    return code;
+}
+
+/* What options say of a worker that was started here, orders say of one that
+ * a remote shell has started. */
+static int follow(struct arguments *a, const struct gpul_orders *orders,
+                  struct gpul_error *err)
+{
+    struct gpul_secret form = {{0}};
+    a->config.job_id = orders->job_id;
+    a->config.node_name = orders->node_name;
+    a->config.join_timeout_ms = orders->join_timeout_ms;
+    a->config.coordinator_count = orders->coordinator_count;
+    a->config.hears_orders = true;
+    memcpy(a->config.coordinators, orders->coordinators,
+           sizeof(orders->coordinators));
+    if (orders->key[0] == 0) {
+        return 0;
+    }
+    int rc = gpul_secret_parse(&form, orders->key, strlen(orders->key), err);
+    memcpy(a->key.bytes, form.bytes, sizeof(form.bytes));
+    gpul_wipe(&form, sizeof(form));
+    a->config.key = &a->key;
+    return rc;
+}
+
+static int run_remote(const char *option)
+{
+    struct arguments a = {0};
+    struct gpul_orders orders;
+    struct gpul_error err = {0};
+    if (option != NULL && strcmp(option, REMOTE_COPY) == 0) {
+        remote_remove_copy();
+    }
+    int rc = remote_take_orders(&orders, &err);
+    if (rc == 0) {
+        rc = follow(&a, &orders, &err);
+    }
+    gpul_wipe(orders.key, sizeof(orders.key));
+    return rc == 0 ? run_keeper(&a) : complain(err.text);
+}
+
 int main(int argc, char *argv[])
 {
     gpul_startup_signals();
     if (argc > 1 && strcmp(argv[1], "probe") == 0) {
         return probe_main(argc > 2 ? argv[2] : NULL);
+    }
+    if (argc > 1 && strcmp(argv[1], REMOTE_VERB) == 0) {
+        return run_remote(argc > 2 ? argv[2] : NULL);
     }
     if (argc > 1 && strcmp(argv[1], TOPOLOGY_VERB) == 0) {
         return topology_main(argc > 2 ? argv[2] : "");
@@ -230,12 +284,5 @@ int main(int argc, char *argv[])
         }
         a.config.key = &a.key;
     }
-    const struct keeper_config keeper = {
-        .agent_main = run_agent,
-        .arg = &a.config,
-        .node_name = a.config.node_name,
-    };
-    int code = keeper_run(&keeper);
-    gpul_wipe(&a.key, sizeof(a.key));
-    return code;
+    return run_keeper(&a);
 }

@@ -46,6 +46,9 @@ static void read_machine(struct scene *s, const struct placement_input *in)
     if (program == NULL) {
         ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
         path[n > 0 ? n : 0] = 0;
+        if (access(path, X_OK) != 0) { /* a copy that has removed its file */
+            snprintf(path, sizeof(path), "/proc/self/exe");
+        }
         program = path;
     }
     if (topology_read(&s->machine, program, in->root != NULL ? in->root : "",

@@ -152,6 +152,9 @@ static int spawn(pid_t *pid, const struct prober_start *start,
         return gpul_fail_errno(err, errno, "/proc/self/exe");
     }
     path[n] = 0;
+    if (access(path, X_OK) != 0) { /* a copy that has removed its file */
+        snprintf(path, sizeof(path), "/proc/self/exe");
+    }
     char name[] = "gpulaunch-worker";
     char verb[] = "probe";
     char *command = (char *)(uintptr_t)start->command;

@@ -266,6 +266,7 @@ int main(int argc, char *argv[])
         .job_id = "test-job",
         .node_name = "node-0",
         .join_timeout_ms = 10000,
+        .coordinator_count = 1,
     };
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], "probe") == 0) {
@@ -274,7 +275,7 @@ int main(int argc, char *argv[])
         _exit(code); /* what it has heard is not given back */
     }
     if (argc < 3 ||
-        gpul_hostport_parse(&config.coordinator, argv[2], NULL) != 0) {
+        gpul_hostport_parse(&config.coordinators[0], argv[2], NULL) != 0) {
         return AGENT_EXIT_FAILED;
     }
     const struct keeper_config keeper = {

@@ -81,7 +81,8 @@ static void serve(int operator_fd, int listen_fd, uint8_t fill)
     int exit_code = 0;
     struct gpul_secret secret = {{fill}};
     struct server_config config = {.operator_fd = operator_fd,
-                                   .listen_fd = listen_fd,
+                                   .listen_fds = {listen_fd},
+                                   .listen_count = 1,
                                    .secret = fill != 0 ? &secret : NULL,
                                    .epoch = 1};
     int rc = server_run(&exit_code, &config, &err);

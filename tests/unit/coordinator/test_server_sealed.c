@@ -242,8 +242,10 @@ static void test_insecure(void **state)
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair),
                      0);
-    struct server_config config = {
-        .operator_fd = pair[1], .listen_fd = listener, .epoch = 1};
+    struct server_config config = {.operator_fd = pair[1],
+                                   .listen_fds = {listener},
+                                   .listen_count = 1,
+                                   .epoch = 1};
     assert_int_equal(server_run(&exit_code, &config, &err), GPUL_EINVAL);
     assert_string_equal(err.text,
                         "--insecure is for a listener on loopback, and this "

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The connection to the coordinator. Where it has several addresses they are
+ * tried in turn; the network says no to some at once and nothing at all to
+ * others, so each has its time.
+ */
+#include <stdio.h>
+
+#include "proto/limits.h"
+#include "worker/client_run.h"
+
+enum {
+    FLUSH_MS = 2000, /* how long the last words may take on their way out */
+    /* For one of several addresses, and that much more in each round: long
+     * enough for a handshake with a coordinator that has much to do. */
+    DIAL_MS = 5000,
+};
+
+static const struct gpul_hostport *dialled(const struct client *c)
+{
+    const struct client_config *config = c->config;
+    return &config->coordinators[(c->dialing.count - 1) %
+                                 config->coordinator_count];
+}
+
+static void on_connected(void *arg)
+{
+    struct client *c = arg;
+    char address[GPUL_ADDRESS_BYTES_MAX + 1];
+    uv_timer_stop(&c->dialing.timer);
+    gpul_transport_local_address(c->transport, address, NULL);
+    client_post(c, AGENT_EVENT_CONNECTED, address);
+    client_pump(c);
+}
+
+static void on_message(void *arg, const Gpul__Frame *frame)
+{
+    client_take(arg, frame);
+}
+
+static void on_closed(void *arg, const struct gpul_error *why)
+{
+    struct client *c = arg;
+    const char *text = why != NULL             ? why->text
+                       : c->dialing.is_overdue ? "no answer"
+                                               : NULL;
+    c->transport = NULL;
+    if (c->has_left || text == NULL) {
+        return;
+    }
+    uv_timer_stop(&c->dialing.timer);
+    if (c->config->coordinator_count > 1 && !c->has_joined) {
+        char words[CLIENT_TEXT_BYTES];
+        snprintf(words, sizeof(words), "%s: %s", dialled(c)->host, text);
+        client_post(c, AGENT_EVENT_LOST, words);
+    } else {
+        client_post(c, AGENT_EVENT_LOST, text);
+    }
+    client_pump(c);
+}
+
+/* Its end is told by on_closed. */
+static void on_overdue(uv_timer_t *timer)
+{
+    struct client *c = timer->data;
+    if (c->transport != NULL) {
+        c->dialing.is_overdue = true;
+        gpul_transport_close(c->transport, 0);
+    }
+}
+
+void client_dial(struct client *c)
+{
+    static const struct gpul_transport_handlers handlers = {
+        .on_connected = on_connected,
+        .on_message = on_message,
+        .on_closed = on_closed,
+    };
+    struct gpul_error err;
+    uint32_t addresses = c->config->coordinator_count;
+    uint32_t round = c->dialing.count++ / addresses;
+    const struct gpul_hostport *to = dialled(c);
+    c->dialing.is_overdue = false;
+    if (gpul_transport_connect(&c->transport, &c->loop, to->host, to->port,
+                               c->keyring, GPUL_PEER_COORDINATOR, &handlers, c,
+                               &err) != 0) {
+        c->transport = NULL;
+        client_post(c, AGENT_EVENT_LOST, err.text);
+    } else if (addresses > 1) {
+        uv_update_time(&c->loop);
+        uv_timer_start(&c->dialing.timer, on_overdue,
+                       (uint64_t)DIAL_MS * (round + 1), 0);
+    }
+}
+
+void client_disconnect(struct client *c)
+{
+    if (c->transport != NULL) {
+        gpul_transport_close(c->transport, FLUSH_MS);
+    }
+}
+
+void client_dial_init(struct client *c)
+{
+    uv_timer_init(&c->loop, &c->dialing.timer);
+    c->dialing.timer.data = c;
+}
+
+void client_dial_close(struct client *c)
+{
+    uv_close((uv_handle_t *)&c->dialing.timer, NULL);
+}
