@@ -80,14 +80,22 @@ static void leave_table(struct stranger *s)
     s->place = GATE_NONE;
 }
 
+/* Close the one in this place, if it is one; false: it is none. */
+static bool turn_out(struct door *d, uint32_t place)
+{
+    if (place == GATE_NONE) {
+        return false;
+    }
+    struct stranger *s = d->table[place];
+    leave_table(s);
+    gpul_transport_close(s->transport, 0);
+    return true;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct door *d = timer->data;
-    uint32_t place;
-    while ((place = gate_expel(d->gate, gpul_clock_ms())) != GATE_NONE) {
-        struct stranger *s = d->table[place];
-        leave_table(s);
-        gpul_transport_close(s->transport, 0);
+    while (turn_out(d, gate_expel(d->gate, gpul_clock_ms()))) {
     }
     settle(d);
 }
@@ -163,6 +171,7 @@ static void admit(struct stranger *s)
     struct door *d = s->door;
     char address[GPUL_ADDRESS_BYTES_MAX + 1];
     gpul_transport_peer_address(s->transport, address, NULL);
+    turn_out(d, gate_make_room(d->gate, address, gpul_clock_ms()));
     /* Both have as many places, so with none left the gate refuses. */
     uint32_t place = d->free_count > 0 ? d->free[d->free_count - 1] : 0;
     s->ticket = gate_opened(d->gate, place, address, gpul_clock_ms());

@@ -17,6 +17,7 @@ enum reason {
     REASON_ADDRESS_FULL,
     REASON_SILENT,
     REASON_SLOW,
+    REASON_YIELDED,
     REASON_COUNT,
 };
 
@@ -182,6 +183,8 @@ static const char *words(enum reason reason)
         return "said nothing";
     case REASON_SLOW:
         return "too slow to show a key";
+    case REASON_YIELDED:
+        return "gave way to another";
     default:
         return gpul_stranger_words((enum gpul_stranger)reason);
     }
@@ -226,6 +229,63 @@ bool gate_line(struct gate *g, char line[GATE_LINE_BYTES], uint64_t now_ms)
     return true;
 }
 
+/* ---- room --------------------------------------------------------------- */
+
+static struct entry *entry_of(struct gate *g, uint32_t ticket)
+{
+    assert(ticket < GPUL_STRANGERS_MAX && g->entries[ticket].is_used);
+    return &g->entries[ticket];
+}
+
+static bool is_address_full(const struct gate *g, uint64_t source)
+{
+    return source != 0 && count_of(g, source) >= GPUL_STRANGERS_OF_ADDRESS_MAX;
+}
+
+/* The oldest of a queue, if it is so old; only_source: of that source. */
+static uint32_t oldest_of(const struct gate *g, int q,
+                          const uint64_t *only_source, uint64_t born_before_ms)
+{
+    uint32_t at = g->queues[q].first;
+    while (at != GATE_NONE && only_source != NULL &&
+           g->entries[at].source != *only_source) {
+        at = g->entries[at].links[q].after;
+    }
+    return at != GATE_NONE && g->entries[at].opened_ms <= born_before_ms
+               ? at
+               : GATE_NONE;
+}
+
+/* Give the ticket back; the caller's number. */
+static uint32_t turn_out(struct gate *g, uint32_t ticket, enum reason reason)
+{
+    uint32_t conn = entry_of(g, ticket)->conn;
+    refuse(g, reason, g->entries[ticket].address);
+    gate_proved(g, ticket);
+    return conn;
+}
+
+uint32_t gate_make_room(struct gate *g, const char *address, uint64_t now_ms)
+{
+    static const uint64_t ages_ms[QUEUES] = {GPUL_YIELD_SILENT_MS,
+                                             GPUL_YIELD_MS};
+    uint64_t source = source_of(address);
+    bool is_crowded = is_address_full(g, source);
+    if (!is_crowded && g->free_count > 0) {
+        return GATE_NONE;
+    }
+    for (int q = 0; q < QUEUES; q++) {
+        uint32_t at = now_ms < ages_ms[q]
+                          ? GATE_NONE
+                          : oldest_of(g, q, is_crowded ? &source : NULL,
+                                      now_ms - ages_ms[q]);
+        if (at != GATE_NONE) {
+            return turn_out(g, at, REASON_YIELDED);
+        }
+    }
+    return GATE_NONE;
+}
+
 /* ---- events ------------------------------------------------------------- */
 
 uint32_t gate_opened(struct gate *g, uint32_t conn, const char *address,
@@ -236,7 +296,7 @@ uint32_t gate_opened(struct gate *g, uint32_t conn, const char *address,
         refuse(g, REASON_FULL, address);
         return GATE_NONE;
     }
-    if (source != 0 && count_of(g, source) >= GPUL_STRANGERS_OF_ADDRESS_MAX) {
+    if (is_address_full(g, source)) {
         refuse(g, REASON_ADDRESS_FULL, address);
         return GATE_NONE;
     }
@@ -248,12 +308,6 @@ uint32_t gate_opened(struct gate *g, uint32_t conn, const char *address,
     push(g, SILENT, ticket);
     push(g, WAITING, ticket);
     return ticket;
-}
-
-static struct entry *entry_of(struct gate *g, uint32_t ticket)
-{
-    assert(ticket < GPUL_STRANGERS_MAX && g->entries[ticket].is_used);
-    return &g->entries[ticket];
 }
 
 void gate_heard(struct gate *g, uint32_t ticket)
@@ -287,11 +341,8 @@ uint32_t gate_expel(struct gate *g, uint64_t now_ms)
 {
     for (int q = 0; q < QUEUES; q++) {
         if (due_ms(g, q) <= now_ms) {
-            uint32_t ticket = g->queues[q].first;
-            refuse(g, q == SILENT ? REASON_SILENT : REASON_SLOW,
-                   g->entries[ticket].address);
-            gate_proved(g, ticket);
-            return g->entries[ticket].conn;
+            return turn_out(g, g->queues[q].first,
+                            q == SILENT ? REASON_SILENT : REASON_SLOW);
         }
     }
     return GATE_NONE;

@@ -34,6 +34,12 @@ enum { GATE_LINE_BYTES = 2048 };
 struct gate *gate_create(void);
 void gate_destroy(struct gate *g); /* NULL is fine */
 
+/* To be asked before gate_opened: the connection that gives way to a new one
+ * from this address, by the caller's number: close it; its ticket is given
+ * back. GATE_NONE: a place is free, or nobody has been here for long enough to
+ * give way. */
+uint32_t gate_make_room(struct gate *g, const char *address, uint64_t now_ms);
+
 /* A connection was accepted from a literal address; `conn` is the caller's
  * number for it. Returns its ticket, or GATE_NONE: close it at once, nothing
  * more is told about it. */

@@ -150,6 +150,13 @@
  * network and a busy coordinator. */
 #define GPUL_FIRST_BYTE_MS 2000u
 #define GPUL_PROOF_MS 5000u
+/* Where a place is wanted and none is free, the oldest gives way: one that has
+ * said nothing for longer than it takes a node to send its first bytes over a
+ * long way, or one whose handshake takes longer than a busy coordinator
+ * needs for it. So that a crowd of strangers that comes again and again keeps
+ * no node out. */
+#define GPUL_YIELD_SILENT_MS 100u
+#define GPUL_YIELD_MS 500u
 /* One line of the log about them all within this time. */
 #define GPUL_STRANGER_LINE_MS 1000u
 

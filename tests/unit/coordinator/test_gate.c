@@ -142,6 +142,66 @@ static void test_all(void **state)
     assert_int_equal(gate_held(gate), 0);
 }
 
+/* ---- room --------------------------------------------------------------- */
+
+/* Nobody has to go while there is room, of the address and in all. */
+static void test_room(void **state)
+{
+    (void)state;
+    gate_opened(gate, 1, "192.0.2.1", 0);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 100000), GATE_NONE);
+    assert_int_equal(gate_held(gate), 1);
+}
+
+/* The oldest of the address, when it has been silent for long enough; then
+ * one that has spoken, after more. */
+static void test_yield_of_address(void **state)
+{
+    (void)state;
+    uint32_t second = GATE_NONE;
+    gate_opened(gate, 900, "192.0.2.9", 1000); /* older, and not in the way */
+    for (uint32_t i = 0; i < GPUL_STRANGERS_OF_ADDRESS_MAX; i++) {
+        uint32_t ticket = gate_opened(gate, i, "192.0.2.1", 1000 + i);
+        if (i != 1) {
+            gate_heard(gate, ticket);
+        } else {
+            second = ticket;
+        }
+    }
+    uint64_t due_ms = 1001 + GPUL_YIELD_SILENT_MS;
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms - 1), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "192.0.2.2", due_ms), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), 1);
+    assert_line(due_ms, "closed a connection from 192.0.2.1 without the job's "
+                        "key: gave way to another");
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), GATE_NONE);
+    assert_int_equal(gate_opened(gate, 1, "192.0.2.1", due_ms), second);
+    gate_heard(gate, second);
+    due_ms = 1000 + GPUL_YIELD_MS;
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms - 1), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), 0);
+    gate_opened(gate, 0, "192.0.2.1", due_ms);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), GATE_NONE);
+}
+
+/* The oldest of all where all places are taken, of whatever address. */
+static void test_yield_of_all(void **state)
+{
+    (void)state;
+    gate_opened(gate, 900, "192.0.2.9", 0);
+    for (uint32_t i = 1; i < GPUL_STRANGERS_MAX; i++) {
+        gate_heard(gate, gate_opened(gate, i, "127.0.0.1", 50));
+    }
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 99), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "127.0.0.1", 100), 900);
+    assert_int_not_equal(gate_opened(gate, 900, "192.0.2.1", 100), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 199), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 200), 900);
+    assert_int_not_equal(gate_opened(gate, 900, "192.0.2.1", 549), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 550), 1);
+    assert_int_equal(gate_held(gate), GPUL_STRANGERS_MAX - 1);
+}
+
 /* ---- words -------------------------------------------------------------- */
 
 static void close_one(const char *address, enum gpul_stranger kind,
@@ -188,7 +248,8 @@ static void test_longest_line(void **state)
     }
     while (gate_opened(gate, 1, "::1", 0) != GATE_NONE) {
     }
-    gate_heard(gate, 0);
+    assert_int_not_equal(gate_make_room(gate, "::1", 50000), GATE_NONE);
+    gate_heard(gate, 1);
     while (gate_expel(gate, 60000) != GATE_NONE) {
     }
     assert_true(gate_line(gate, line, 60000));
@@ -237,6 +298,22 @@ static void leave(struct world *w, struct known *k)
     w->held_of[k->source]--;
 }
 
+/* Who gives way has been here for long enough. */
+static void make_room(struct world *w, const char *address)
+{
+    uint32_t conn = gpul_rng_below(&w->rng, 2) == 0
+                        ? GATE_NONE
+                        : gate_make_room(gate, address, w->now_ms);
+    if (conn != GATE_NONE) {
+        struct known *k = &w->known[conn];
+        assert_int_not_equal(k->ticket, GATE_NONE);
+        assert_true(w->now_ms - k->opened_ms >=
+                    (k->is_heard ? GPUL_YIELD_MS : GPUL_YIELD_SILENT_MS));
+        leave(w, k);
+        w->refused++;
+    }
+}
+
 static void try_open(struct world *w, uint32_t conn)
 {
     struct known *k = &w->known[conn];
@@ -247,6 +324,7 @@ static void try_open(struct world *w, uint32_t conn)
     }
     snprintf(address, sizeof(address),
              k->source == 0 ? "127.0.0.%u" : "10.0.0.%u", k->source + 1);
+    make_room(w, address);
     k->ticket = gate_opened(gate, conn, address, w->now_ms);
     bool is_full = w->held == GPUL_STRANGERS_MAX ||
                    (k->source != 0 &&
@@ -344,9 +422,18 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_deadlines),    T(test_proved), T(test_per_address),
-        T(test_ipv6),         T(test_all),    T(test_lines),
-        T(test_longest_line), T(test_hint),   T(test_random),
+        T(test_deadlines),
+        T(test_proved),
+        T(test_per_address),
+        T(test_ipv6),
+        T(test_all),
+        T(test_lines),
+        T(test_longest_line),
+        T(test_hint),
+        T(test_random),
+        T(test_room),
+        T(test_yield_of_address),
+        T(test_yield_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
