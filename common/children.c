@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,25 +65,45 @@ static pid_t parent_of(pid_t pid)
 }
 
 /* By the system call, since opendir() allocates. */
-size_t gpul_children_scan(pid_t *pids, size_t most)
+bool gpul_processes_each(void (*each)(void *arg, pid_t pid), void *arg)
 {
     _Alignas(struct dirent64) char entries[32768];
-    size_t count = 0;
     int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
-        return 0;
+        return false;
     }
     ssize_t n;
     while ((n = getdents64(fd, entries, sizeof(entries))) > 0) {
-        for (ssize_t at = 0; at < n && count < most;) {
+        for (ssize_t at = 0; at < n;) {
             const struct dirent64 *e = (const void *)(entries + at);
             pid_t pid = (pid_t)atoi(e->d_name);
-            if (pid > 0 && parent_of(pid) == getpid()) {
-                pids[count++] = pid;
+            if (pid > 0) {
+                each(arg, pid);
             }
             at += e->d_reclen;
         }
     }
     close(fd);
-    return count;
+    return true;
+}
+
+struct found {
+    pid_t *pids;
+    size_t count;
+    size_t most;
+};
+
+static void find_child(void *arg, pid_t pid)
+{
+    struct found *f = arg;
+    if (f->count < f->most && parent_of(pid) == getpid()) {
+        f->pids[f->count++] = pid;
+    }
+}
+
+size_t gpul_children_scan(pid_t *pids, size_t most)
+{
+    struct found f = {pids, 0, most};
+    gpul_processes_each(find_child, &f);
+    return f.count;
 }

@@ -7,6 +7,7 @@
 #ifndef GPUL_COMMON_CHILDREN_H
 #define GPUL_COMMON_CHILDREN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -21,5 +22,9 @@ void gpul_children_adopt(void);
  * by a scan of all processes, which costs milliseconds on a full host. */
 size_t gpul_children_find(pid_t *pids, size_t most);
 size_t gpul_children_scan(pid_t *pids, size_t most);
+
+/* Call `each` for every process that /proc shows; false: it cannot be read.
+ */
+bool gpul_processes_each(void (*each)(void *arg, pid_t pid), void *arg);
 
 #endif

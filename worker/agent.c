@@ -224,14 +224,6 @@ bool agent_is_busy(const struct agent *a)
     return a->test.alive > 0 || a->has_ranks || a->has_output;
 }
 
-void agent_pass_signal(struct agent *a, int signal)
-{
-    agent_emit(a, AGENT_PASS_SIGNAL)->signal = signal;
-    if (signal == SIGTSTP || signal == SIGCONT) {
-        a->is_suspended = signal == SIGTSTP;
-    }
-}
-
 void agent_stop(struct agent *a, int signal, uint32_t grace_ms)
 {
     if (!agent_is_busy(a)) {
@@ -258,9 +250,6 @@ void agent_stop(struct agent *a, int signal, uint32_t grace_ms)
         agent_emit(a, AGENT_KILL_RANKS);
     } else {
         agent_emit(a, AGENT_STOP_RANKS)->signal = signal;
-    }
-    if (a->is_suspended) {
-        agent_pass_signal(a, SIGCONT); /* to deal with it */
     }
 }
 

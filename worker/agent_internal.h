@@ -103,7 +103,6 @@ struct agent {
     bool is_held;      /* the keeper has ranks that are not yet ours */
     bool has_ranks;    /* from START_RANKS, or held, to ALL_GONE */
     bool has_output;   /* from START_RANKS to OUTPUT_DRAINED */
-    bool is_suspended; /* they were sent SIGTSTP last */
     uint32_t ranks_ended;
     char **unclean; /* for Idle; owned */
     size_t unclean_count;
@@ -158,7 +157,6 @@ void agent_keep(struct agent *a, struct gpul_buf *out,
 void agent_stop(struct agent *a, int signal, uint32_t grace_ms);
 
 /* To the ranks, as they are; they are awake when they are to stop. */
-void agent_pass_signal(struct agent *a, int signal);
 
 /* Output that has found no reader when the grace is long over is discarded:
  * whoever asked for the stop may have stopped reading. */

@@ -252,7 +252,7 @@ static void on_finish(struct agent *a, const Gpul__Finish *finish)
 static void on_signal(struct agent *a, const Gpul__Signal *signal)
 {
     if (a->has_ranks) {
-        agent_pass_signal(a, (int)signal->signal);
+        agent_emit(a, AGENT_PASS_SIGNAL)->signal = (int)signal->signal;
     }
 }
 

@@ -105,7 +105,6 @@ static void on_all_gone(struct agent *a, char **unclean, size_t n)
         return;
     }
     a->has_ranks = false;
-    a->is_suspended = false;
     a->linger_at_ms = AGENT_NEVER;
     a->kill_at_ms = AGENT_NEVER;
     a->abandon_at_ms = AGENT_NEVER;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/cleanup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/children.h"
 #include "common/clock.h"
 #include "worker/procstat.h"
 
@@ -131,25 +131,24 @@ static bool look_at(const struct cleanup *c, pid_t pid, int signal)
     return is_found;
 }
 
+struct cleanup_pass {
+    const struct cleanup *cleanup;
+    int signal;
+    size_t count;
+};
+
+static void take_process(void *arg, pid_t pid)
+{
+    struct cleanup_pass *p = arg;
+    if (pid != getpid() && look_at(p->cleanup, pid, p->signal)) {
+        p->count++;
+    }
+}
+
 size_t cleanup_look(const struct cleanup *c, int signal)
 {
-    _Alignas(struct dirent64) char entries[32768];
-    size_t count = 0;
-    int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        return SIZE_MAX;
-    }
-    ssize_t n;
-    while ((n = getdents64(fd, entries, sizeof(entries))) > 0) {
-        for (ssize_t at = 0; at < n;) {
-            const struct dirent64 *e = (const void *)(entries + at);
-            pid_t pid = (pid_t)atoi(e->d_name);
-            count += pid > 0 && pid != getpid() && look_at(c, pid, signal);
-            at += e->d_reclen;
-        }
-    }
-    close(fd);
-    return count;
+    struct cleanup_pass pass = {c, signal, 0};
+    return gpul_processes_each(take_process, &pass) ? pass.count : SIZE_MAX;
 }
 
 size_t cleanup_run(const struct cleanup *c, uint64_t bound_ms)

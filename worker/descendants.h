@@ -33,8 +33,9 @@ bool descendants_exist(void);
 bool descendants_remain(const struct descendants *d);
 
 /* Start a stop: send `signal` to each child and to the whole process group
- * that it is in (never our own). A stopped one is continued, that it may act
- * on it. */
+ * that it is in (never our own). Then the processes among them that are
+ * stopped, by whoever, are continued (SIGCONT), that they may act on it; one
+ * that runs gets none. One that a debugger holds is the debugger's. */
 void descendants_stop(struct descendants *d, int signal);
 
 /* Orphans may have become children since: send them the signal of the stop

@@ -48,6 +48,7 @@ static void on_begin(struct keeping *k, const struct keeper_packet *p,
     k->rank_count = p->rank_count;
     k->grace_ms = p->grace_ms;
     k->orphan_ms = p->orphan_ms;
+    k->is_suspended = false;
     k->tried = 0;
     k->alive = 0;
     k->owing = 0;
@@ -109,14 +110,20 @@ static void on_stop(struct keeping *k, const struct keeper_packet *p,
     keeping_signal_all(k, p->signal, now_ms, actions);
 }
 
-static void on_pass(const struct keeping *k, const struct keeper_packet *p,
+static void on_pass(struct keeping *k, const struct keeper_packet *p,
                     struct keeping_actions *actions)
 {
     bool is_slot = p->slot == KEEPER_ALL_SLOTS || p->slot < k->rank_count;
-    if (p->signal > 0 && p->signal <= (int32_t)GPUL_SIGNAL_MAX && is_slot) {
-        struct keeping_action *action = keeping_put(actions, KEEPING_DO_PASS);
-        action->signal = p->signal;
-        action->slot = p->slot;
+    if (p->signal <= 0 || p->signal > (int32_t)GPUL_SIGNAL_MAX || !is_slot) {
+        return;
+    }
+    struct keeping_action *action = keeping_put(actions, KEEPING_DO_PASS);
+    action->signal = p->signal;
+    action->slot = p->slot;
+    if (p->signal == SIGTSTP) {
+        k->is_suspended = true;
+    } else if (p->signal == SIGCONT && p->slot == KEEPER_ALL_SLOTS) {
+        k->is_suspended = false;
     }
 }
 

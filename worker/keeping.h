@@ -121,7 +121,8 @@ enum keeping_action_type {
                                   undertaker */
     KEEPING_DO_START = 4,      /* `slot`, from the packet's descriptors;
                                   answered by STARTED */
-    KEEPING_DO_STOP = 5,       /* `signal` to all descendants */
+    KEEPING_DO_STOP = 5,       /* `signal` to all descendants, and SIGCONT to
+                                  those that are stopped */
     KEEPING_DO_PASS = 6,       /* `signal` to the groups of the ranks, or of
                                   `slot` */
     KEEPING_DO_LIST = 7,       /* keeping_add_unclean() for each descendant */
@@ -171,6 +172,7 @@ struct keeping {
     uint32_t alive;
     uint32_t undertakers;
     int32_t stop_signal; /* 0: no stop is under way */
+    bool is_suspended;   /* they were passed SIGTSTP, and no SIGCONT since */
     bool is_gone;        /* nothing of them is left, or it is listed */
     struct keeping_slot slots[GPUL_RANKS_PER_NODE_MAX];
     char unclean[GPUL_UNCLEAN_MAX][KEEPER_TEXT_BYTES];

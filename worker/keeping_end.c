@@ -23,9 +23,22 @@ bool keeping_has_ranks(const struct keeping *k)
 
 /* ---- stopping ------------------------------------------------------------ */
 
+/* Ranks that were passed SIGTSTP have it before them still, maybe: only
+ * SIGCONT takes that back, so a look at who is stopped would not do. */
+static void resume(struct keeping *k, struct keeping_actions *actions)
+{
+    struct keeping_action *action = keeping_put(actions, KEEPING_DO_PASS);
+    action->signal = SIGCONT;
+    action->slot = KEEPER_ALL_SLOTS;
+    k->is_suspended = false;
+}
+
 void keeping_signal_all(struct keeping *k, int32_t signal, uint64_t now_ms,
                         struct keeping_actions *actions)
 {
+    if (k->is_suspended && signal != SIGKILL) {
+        resume(k, actions);
+    }
     k->stop_signal = signal;
     k->sweep_at_ms = signal == SIGKILL ? now_ms + KEEPING_SWEEP_MS : NEVER;
     keeping_put(actions, KEEPING_DO_STOP)->signal = signal;

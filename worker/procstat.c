@@ -8,7 +8,12 @@
 #include <unistd.h>
 
 /* Fields of stat(5) that follow the name: the state is the 3rd. */
-enum { FIELD_STATE = 3, FIELD_START = 22 };
+enum {
+    FIELD_STATE = 3,
+    FIELD_PARENT = 4,
+    FIELD_GROUP = 5,
+    FIELD_START = 22,
+};
 
 ssize_t procstat_file(pid_t pid, const char *file, char *text, size_t bytes)
 {
@@ -43,17 +48,27 @@ static bool parse(struct procstat *out, const char *text)
             return false;
         }
         at++;
+        if (field + 1 == FIELD_PARENT) {
+            out->parent = (pid_t)strtol(at, NULL, 10);
+        } else if (field + 1 == FIELD_GROUP) {
+            out->group = (pid_t)strtol(at, NULL, 10);
+        }
     }
     out->start_ticks = strtoull(at, NULL, 10);
     return true;
 }
 
-bool procstat_read(struct procstat *out, pid_t pid)
+bool procstat_read_quick(struct procstat *out, pid_t pid)
 {
     char text[1024];
     memset(out, 0, sizeof(*out));
-    if (procstat_file(pid, "stat", text, sizeof(text)) <= 0 ||
-        !parse(out, text)) {
+    return procstat_file(pid, "stat", text, sizeof(text)) > 0 &&
+           parse(out, text);
+}
+
+bool procstat_read(struct procstat *out, pid_t pid)
+{
+    if (!procstat_read_quick(out, pid)) {
         return false;
     }
     procstat_file(pid, "wchan", out->wait_channel, sizeof(out->wait_channel));

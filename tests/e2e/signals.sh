@@ -182,6 +182,25 @@ expect_status 124
 rm "$scratch"/got.*
 expect_only_logs_left
 
+it "a rank that somebody has stopped is awakened by a stop, others see no SIGCONT"
+start_sleepers "for s in TERM CONT; do
+        trap \"echo \$s >>$scratch/seen.\$RANK\" \$s
+    done
+    echo \$\$ >$scratch/pid.\$RANK; up
+    until grep -qs TERM $scratch/seen.\$RANK; do sleep 0.1; done
+    sleep 0.5"
+kill -s STOP "$(cat "$scratch/pid.0")"
+within 10 "rank 0 did not stop" is_in T "$(cat "$scratch/pid.0")"
+kill -s TERM "$front_end"
+finish
+expect_status 143
+[ "$(sort "$scratch/seen.0" | xargs)" = "CONT TERM" ] ||
+    fail "rank 0 got: $(xargs <"$scratch/seen.0")"
+[ "$(xargs <"$scratch/seen.1")" = TERM ] ||
+    fail "rank 1 got: $(xargs <"$scratch/seen.1")"
+rm "$scratch"/seen.* "$scratch"/pid.*
+expect_only_logs_left
+
 it "--signal comes before the time limit, and is said"
 start_sleepers "trap 'touch $scratch/got.\$RANK' USR1
     up; while :; do sleep 0.1; done" --timeout 6s --signal SIGUSR1@4s

@@ -29,27 +29,6 @@ static void test_signal(void **state)
     play_close(&p);
 }
 
-/* Ranks that stand still are awakened when they are to stop, once. */
-static void test_suspended(void **state)
-{
-    (void)state;
-    struct play p;
-    play_open(&p);
-    play_to_running(&p);
-    assert_string_equal(play_pass_signal(&p, SIGTSTP), "pass_signal 20");
-    assert_string_equal(play_stop(&p, SIGTERM, 1000),
-                        "stop_ranks 15 pass_signal 18");
-    assert_string_equal(play_stop(&p, SIGINT, 500), "stop_ranks 2");
-    play_close(&p);
-
-    play_open(&p);
-    play_to_running(&p);
-    play_pass_signal(&p, SIGTSTP);
-    assert_string_equal(play_pass_signal(&p, SIGCONT), "pass_signal 18");
-    assert_string_equal(play_stop(&p, SIGTERM, 1000), "stop_ranks 15");
-    play_close(&p);
-}
-
 /* To the ranks that run; what comes later is swallowed. */
 static void test_input(void **state)
 {
@@ -82,7 +61,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signal),
-        cmocka_unit_test(test_suspended),
         cmocka_unit_test(test_input),
         cmocka_unit_test(test_stale),
     };

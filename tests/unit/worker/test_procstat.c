@@ -23,6 +23,8 @@ static void test_self(void **state)
     assert_true(procstat_read(&stat, getpid()));
     assert_string_equal(stat.name, "a) R (b 1");
     assert_int_equal(stat.state, 'R');
+    assert_int_equal(stat.parent, getppid());
+    assert_int_equal(stat.group, getpgrp());
     assert_true(stat.start_ticks > 0);
     assert_string_equal(stat.wait_channel, "");
 }
