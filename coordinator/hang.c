@@ -4,7 +4,6 @@
  * user, and the end of the job if that was asked for.
  */
 #include <signal.h>
-#include <string.h>
 
 #include "common/units.h"
 #include "coordinator/core.h"
@@ -55,8 +54,8 @@ void hang_stall(struct rendezvous *r, const struct node *node,
     }
 }
 
-/* The first line of a report is the reason; a rank that somebody has stopped
- * may go on. */
+/* The user has the report: the reason is a sentence of its own. A rank that
+ * somebody has stopped may go on. */
 static void stop(struct rendezvous *r, const struct stalls_report *report)
 {
     if (report->are_all_stopped) {
@@ -65,11 +64,8 @@ static void stop(struct rendezvous *r, const struct stalls_report *report)
                        "stopped by a signal");
         return;
     }
-    const char *end = strchr(report->text.bytes, '\n');
-    size_t n =
-        end != NULL ? (size_t)(end - report->text.bytes) : GPUL_TEXT_BYTES_MAX;
     outcome_decide(&r->outcome, OUTCOME_INFRASTRUCTURE, "hang", report->node,
-                   "%.*s", (int)n, report->text.bytes);
+                   "%s", report->verdict.bytes);
     ending_begin(r, SIGTERM);
 }
 

@@ -75,6 +75,8 @@ struct stalls {
 
 struct stalls_report {
     struct text text;
+    struct text verdict;     /* why the job was stopped, should it be; a line,
+                                shorter than the text */
     struct text ranks;       /* "0,3-5": who is to be looked at; "": all */
     const struct node *node; /* of the first of these, or NULL */
     uint32_t count;          /* ranks that stall */

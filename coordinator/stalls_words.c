@@ -185,6 +185,29 @@ static void append_parts(struct text *out, const struct stalls *s,
     }
 }
 
+/* Of whom the report has told more: who, and how far. */
+static void append_verdict(struct text *out, const struct stalls *s,
+                           const struct roster *roster, uint32_t ranks_left)
+{
+    const struct some behind = {s, 1u << STALLS_BEHIND, -1};
+    const struct some silent = {s, 1u << STALLS_SILENT, -1};
+    bool has_behind = count_of(s, behind.parts) > 0;
+    bool has_silent = count_of(s, silent.parts) > 0;
+    text_append(out, "training hung (--on-hang stop)");
+    if (has_behind) {
+        text_append(out, "; behind was ");
+        append_places(out, &behind, roster);
+        append_steps(out, &behind);
+    }
+    if (has_silent) {
+        text_append(out, "; nothing came from ");
+        append_places(out, &silent, roster);
+    }
+    if (!has_behind && !has_silent) {
+        append_front(out, s, roster, ranks_left, false);
+    }
+}
+
 /* ---- how they look ------------------------------------------------------- */
 
 static const char *state_name(const char *state)
@@ -293,6 +316,8 @@ void stalls_words(const struct stalls *s, const struct roster *roster,
     bool has_beaten = count_of(s, 1u << STALLS_BEHIND | 1u << STALLS_FRONT) > 0;
     out->text.bytes[0] = 0;
     out->ranks.bytes[0] = 0;
+    out->verdict.bytes[0] = 0;
+    append_verdict(&out->verdict, s, roster, ranks_left);
     append_head(&out->text, s, now_ms, has_beaten);
     append_parts(&out->text, s, roster, ranks_left);
     append_looks(&out->text, s);

@@ -92,7 +92,8 @@ finish
 took_ms=$(($(now_ms) - start))
 expect_within_ms 10000
 expect_status 75
-expect_last_line 'gpulaunch: training hangs: no step for .*; behind: rank 2 \(node local-1\) after step 9'
+expect_last_line 'gpulaunch: training hung \(--on-hang stop\); behind was rank 2 \(node local-1\) after step 9$'
+[ "$(grep -c 'training hangs' "$err")" -eq 1 ] || fail "the report is repeated"
 expect_json "$scratch/result.json" \
     '(r["reason"], r["node"]) == ("hang", "local-1")'
 forget_logs

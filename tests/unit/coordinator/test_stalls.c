@@ -105,6 +105,9 @@ static void test_behind(void **state)
         "do_signal_stop; GPU 2 idle\n"
         "  ranks 0-5,7-15: sleeping (S), 0 % CPU, 9 threads, in "
         "futex_wait_queue");
+    assert_string_equal(report.verdict.bytes,
+                        "training hung (--on-hang stop); "
+                        "behind was rank 6 (node n1) after step 118");
     assert_string_equal(report.ranks.bytes, "6");
     assert_ptr_equal(report.node, &roster.nodes[1]);
     assert_int_equal(report.count, RANKS);
@@ -129,6 +132,9 @@ static void test_all_wait(void **state)
         "  rank 9: running (R), 100 % CPU, 9 threads\n"
         "  ranks 0-8,10-15: sleeping (S), 0 % CPU, 9 threads, in "
         "futex_wait_queue");
+    assert_string_equal(report.verdict.bytes,
+                        "training hung (--on-hang stop); "
+                        "all 16 ranks wait after step 120");
     assert_string_equal(report.ranks.bytes, "");
     assert_null(report.node);
 }
@@ -159,6 +165,9 @@ static void test_silent(void **state)
         report_at(START_MS + 2000, 4),
         "training hangs: no output for 32 s (limit 30 s); nothing from "
         "ranks 0,5,10 (nodes n[0-2]); 1 other goes on");
+    assert_string_equal(report.verdict.bytes,
+                        "training hung (--on-hang stop); "
+                        "nothing came from ranks 0,5,10 (nodes n[0-2])");
     assert_string_equal(report.ranks.bytes, "0,5,10");
 }
 
