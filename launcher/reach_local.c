@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/children.h"
+#include "common/clock.h"
 #include "common/signals.h"
 #include "common/spawn.h"
 #include "proto/keypipe.h"
@@ -24,7 +25,11 @@ enum {
     NUMBER_BYTES = 32,
     ADDRESS_BYTES = 32,
     POLL_US = 1000,
-    SWEEP_ROUNDS = 5000, /* 5 s: a large process takes its time to die */
+    NAME_BYTES = 32,
+    /* What an undertaker may take: 5 s for what will not die, 1 s for its
+     * cgroup. A large process takes its time to die, too. */
+    UNDERTAKER_MS = 7000,
+    SWEEP_MS = 8000,
 };
 
 /* ---- finding ------------------------------------------------------------- */
@@ -376,18 +381,60 @@ static bool is_stranger(const struct reach_local *r, pid_t pid)
     return false;
 }
 
-static bool kill_orphans(struct reach_local *r)
+/* "pid (name) state ...": false: it has ended. The name may hold anything. */
+static bool read_name(pid_t pid, char name[NAME_BYTES])
+{
+    char path[64];
+    char text[512];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    const char *open_bracket = strchr(text, '(');
+    char *close_bracket = strrchr(text, ')');
+    if (open_bracket == NULL || close_bracket == NULL ||
+        strlen(close_bracket) < 3 || close_bracket[2] == 'Z') {
+        return false;
+    }
+    *close_bracket = '\0';
+    snprintf(name, NAME_BYTES, "%s", open_bracket + 1);
+    return true;
+}
+
+static void note_left(struct reach_sweep *out, pid_t pid, const char *name)
+{
+    size_t used = strlen(out->text);
+    if (used + NAME_BYTES + NUMBER_BYTES < sizeof(out->text)) {
+        snprintf(out->text + used, sizeof(out->text) - used, "%s%d %s",
+                 used > 0 ? ", " : "", (int)pid, name);
+    }
+    out->left++;
+}
+
+/* What there is now; killed, but for undertakers that are `spared`. */
+static void kill_orphans(struct reach_local *r, bool spares,
+                         struct reach_sweep *out)
 {
     pid_t pids[GPUL_CHILDREN_MAX];
+    char name[NAME_BYTES];
     size_t count = gpul_children_find(pids, GPUL_CHILDREN_MAX);
-    bool any = false;
+    out->left = 0;
+    out->text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        if (child_of(r, pids[i]) == NULL && !is_stranger(r, pids[i]) &&
-            kill(pids[i], SIGKILL) == 0) {
-            any = true;
+        if (child_of(r, pids[i]) != NULL || is_stranger(r, pids[i]) ||
+            !read_name(pids[i], name)) {
+            continue;
+        }
+        note_left(out, pids[i], name);
+        bool is_undertaker = strcmp(name, "gpulaunch-under") == 0;
+        if (!spares || !is_undertaker) {
+            kill(pids[i], SIGKILL);
+            out->has_killed |= !is_undertaker;
         }
     }
-    return any;
 }
 
 bool reach_local_has_casualty(const struct reach_local *r)
@@ -401,19 +448,20 @@ bool reach_local_has_casualty(const struct reach_local *r)
 }
 
 /* Killing a process may hand us its children, hence the rounds. */
-bool reach_local_sweep(struct reach_local *r)
+void reach_local_sweep(struct reach_local *r, struct reach_sweep *out)
 {
-    bool any = false;
-    for (int round = 0; round < SWEEP_ROUNDS; round++) {
+    uint64_t begin_ms = gpul_clock_ms();
+    uint64_t now_ms = begin_ms;
+    *out = (struct reach_sweep){.left = 0};
+    do {
         reach_local_reap(r);
-        if (!kill_orphans(r)) {
-            break;
+        kill_orphans(r, now_ms < begin_ms + UNDERTAKER_MS, out);
+        if (out->left == 0) {
+            return;
         }
-        any = true;
         usleep(POLL_US);
-    }
-    reach_local_reap(r);
-    return any;
+        now_ms = gpul_clock_ms();
+    } while (now_ms < begin_ms + SWEEP_MS);
 }
 
 void reach_local_release(struct reach_local *r)

@@ -83,10 +83,20 @@ int reach_local_describe(struct gpul_buf *out, const struct reach_child *child);
 /* Have any of the workers ended badly, so that ranks may outlive them? */
 bool reach_local_has_casualty(const struct reach_local *r);
 
+enum { REACH_LEFT_BYTES = 256 };
+
+/* What a sweep has come to. */
+struct reach_sweep {
+    bool has_killed;             /* somebody */
+    uint32_t left;               /* processes that would not die */
+    char text[REACH_LEFT_BYTES]; /* "12 python3, 14 sh" of these, some */
+};
+
 /* SIGKILL what is left of the job's ranks after all workers have ended,
  * whatever they made of their environment, session or group: the kernel hands
- * orphans to us. True if there was something. */
-bool reach_local_sweep(struct reach_local *r);
+ * orphans to us. The undertaker of a keeper that was killed is at the same
+ * work, and has the time that it needs. Bounded by 8 s. */
+void reach_local_sweep(struct reach_local *r, struct reach_sweep *out);
 
 void reach_local_release(struct reach_local *r);
 

@@ -201,6 +201,30 @@ int record_end(struct record *r, const Gpul__JobEnd *end, uint64_t now_ms)
     return r->end != NULL ? 0 : GPUL_ENOMEM;
 }
 
+void record_clear_unclean(struct record *r)
+{
+    for (size_t i = 0; i < r->end->n_unclean; i++) {
+        free(r->end->unclean[i]);
+    }
+    r->end->n_unclean = 0;
+}
+
+void record_add_unclean(struct record *r, const char *text)
+{
+    size_t count = r->end->n_unclean;
+    char **list = realloc(r->end->unclean, (count + 1) * sizeof(*list));
+    char *copy = strdup(text);
+    if (list != NULL) {
+        r->end->unclean = list;
+    }
+    if (list == NULL || copy == NULL) {
+        free(copy);
+        return;
+    }
+    list[count] = copy;
+    r->end->n_unclean++;
+}
+
 uint32_t record_world_size(const struct record *r)
 {
     uint32_t world = 0;

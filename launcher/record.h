@@ -59,6 +59,13 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms);
 /* The first end is the end. Returns 0 or GPUL_ENOMEM. */
 int record_end(struct record *r, const Gpul__JobEnd *end, uint64_t now_ms);
 
+/* Nothing is left of what the end calls unclean: that was seen since. */
+void record_clear_unclean(struct record *r);
+
+/* Something is left that the end does not tell. Without memory the record
+ * stays thinner. */
+void record_add_unclean(struct record *r, const char *text);
+
 /* Ranks of the assigned nodes, 0 before that. */
 uint32_t record_world_size(const struct record *r);
 

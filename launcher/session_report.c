@@ -4,6 +4,7 @@
  * failure one line that names what failed, where, and where to read on.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -178,12 +179,33 @@ static void report_result(struct session *s, bool has_logs)
     }
 }
 
-static void report_unclean(struct session *s)
+/* Whatever the coordinator has not seen to end is ours to end, and to see. */
+static void settle_unclean(struct session *s, struct reach_sweep *sweep)
+{
+    bool may_be_left =
+        reach_local_has_casualty(&s->reach) || s->record.end->n_unclean > 0;
+    *sweep = (struct reach_sweep){.left = 0};
+    if (!may_be_left) {
+        return;
+    }
+    reach_local_sweep(&s->reach, sweep);
+    if (sweep->left == 0 && s->reach.alive == 0) {
+        record_clear_unclean(&s->record);
+    }
+    if (sweep->left > 0) {
+        char text[REACH_LEFT_BYTES + 64];
+        snprintf(text, sizeof(text), "%u process%s of a node that ended: %s",
+                 sweep->left, sweep->left == 1 ? "" : "es", sweep->text);
+        record_add_unclean(&s->record, text);
+    }
+}
+
+static void report_unclean(struct session *s, const struct reach_sweep *sweep)
 {
     const Gpul__JobEnd *end = s->record.end;
-    if (reach_local_has_casualty(&s->reach) && reach_local_sweep(&s->reach)) {
-        progress_note(&s->progress,
-                      "killed the ranks that a lost worker had left");
+    if (sweep->has_killed && sweep->left == 0) {
+        progress_note(&s->progress, "killed what was left of the ranks; "
+                                    "nothing of them is left");
     }
     for (size_t i = 0; i < end->n_unclean; i++) {
         progress_fault(&s->progress, "unclean: %s", end->unclean[i]);
@@ -266,6 +288,8 @@ void session_report(struct session *s)
         logdir_unmake(&s->made); /* a question leaves nothing */
     }
     bool has_logs = access(s->log_dir, F_OK) == 0;
+    struct reach_sweep sweep;
+    settle_unclean(s, &sweep);
     if (!is_run(s) && session_exit_code(s) == 0) {
         report_environments(s);
     }
@@ -276,7 +300,7 @@ void session_report(struct session *s)
     if (is_run(s)) {
         say_failure(s);
     }
-    report_unclean(s);
+    report_unclean(s, &sweep);
     say_last_line(s, has_logs);
     if (is_run(s) && has_logs && s->plan->log_dir == NULL) {
         keep_newest(s);

@@ -100,9 +100,9 @@ struct agent {
 
     /* What is alive on this node. */
     struct agent_selftest test;
-    bool is_held;      /* the keeper has ranks that are not yet ours */
-    bool has_ranks;    /* from START_RANKS, or held, to ALL_GONE */
-    bool has_output;   /* from START_RANKS to OUTPUT_DRAINED */
+    bool is_held;    /* the keeper has ranks that are not yet ours */
+    bool has_ranks;  /* from START_RANKS, or held, to ALL_GONE */
+    bool has_output; /* from START_RANKS to OUTPUT_DRAINED */
     uint32_t ranks_ended;
     char **unclean; /* for Idle; owned */
     size_t unclean_count;

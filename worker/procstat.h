@@ -15,7 +15,7 @@ enum { PROCSTAT_NAME_BYTES = 64, PROCSTAT_WAIT_BYTES = 64 };
 /* proc(5), /proc/PID/stat and wchan. */
 struct procstat {
     char name[PROCSTAT_NAME_BYTES];
-    char state;                             /* R, S, D, Z, T, ... */
+    char state; /* R, S, D, Z, T, ... */
     pid_t parent;
     pid_t group;
     uint64_t start_ticks;                   /* since boot, in clock ticks */

@@ -64,7 +64,7 @@ rm -rf "$scratch/logs"
 start_stubborn()
 {
     rm -f "$scratch"/up.*
-    launch_behind --nodes 2 --self-test off --grace 1s -- sh -c \
+    launch_behind --nodes 2 --self-test off --grace 1s "$@" -- sh -c \
         "trap '' TERM HUP
          setsid sh -c 'trap \"\" TERM HUP; : >$scratch/up.\$RANK; sleep 321' &
          sleep 322"
@@ -76,40 +76,89 @@ ranks_are_up()
     [ -e "$scratch/up.0" ] && [ -e "$scratch/up.1" ]
 }
 
+# The undertaker removes what its keeper has made before gpulaunch ends.
+expect_no_cgroup()
+{
+    [ -z "$(find /sys/fs/cgroup -maxdepth 3 -name "gpulaunch-$1-*" 2>/dev/null)" ] ||
+        fail "the cgroup of keeper $1 is left"
+}
+
 it "a keeper is killed: its ranks die at once, the node is named, 75"
 start_stubborn
-kill -KILL "$(keeper_of local-1)"
+keeper=$(keeper_of local-1)
+kill -KILL "$keeper"
 finish
 expect_status 75
 expect_has "$err" 'local-1.*the keeper of this node ended, and its ranks were killed'
 expect_last_line 'local-1\b'
 expect_no_process 5
+expect_no_cgroup "$keeper"
 
 it "a keeper is stopped: it is noticed and killed, the node is named, 75"
 start_stubborn
-kill -STOP "$(keeper_of local-1)"
+keeper=$(keeper_of local-1)
+kill -STOP "$keeper"
 finish
 expect_status 75
 expect_has "$err" 'local-1.*the keeper of this node was stopped or stuck, did not answer for 15 s and was killed, and its ranks were killed'
 expect_last_line 'local-1\b'
 expect_no_process 5
+expect_no_cgroup "$keeper"
 
-it "keeper and agent are killed together: the node is named, 75"
-start_stubborn
-kill -KILL "$(keeper_of local-1)" "$(agent_of local-1)"
+it "keeper and agent are killed together: the node is named, what it left is gone"
+start_stubborn --result "$scratch/result.json"
+keeper=$(keeper_of local-1)
+kill -KILL "$keeper" "$(agent_of local-1)"
 finish
 expect_status 75
 expect_last_line 'local-1\b'
+expect_lacks "$err" unclean
+expect_json "$scratch/result.json" 'r["unclean"] == []'
 expect_no_process 5
+expect_no_cgroup "$keeper"
 
 it "agent, then keeper: nothing is left either"
 start_stubborn
+keeper=$(keeper_of local-1)
 kill -KILL "$(agent_of local-1)"
-kill -KILL "$(keeper_of local-1)"
+kill -KILL "$keeper"
 finish
 expect_status 75
 expect_last_line 'local-1\b'
 expect_no_process 5
+expect_no_cgroup "$keeper"
+
+# Nothing ends a process in a frozen cgroup (v1) before that is thawed.
+thaw()
+{
+    echo THAWED >"$freezer/freezer.state"
+    within 10 "the cgroup is not empty" eval '[ -z "$(cat "$freezer/cgroup.procs")" ]'
+    rmdir "$freezer"
+    freezer=
+}
+
+freezer=/sys/fs/cgroup/freezer/gpulaunch-test-$$
+if mkdir "$freezer" 2>/dev/null; then
+    trap '[ -z "$freezer" ] || thaw; clean_up' EXIT
+    it "keeper and agent are killed, and a rank would not die: it is named"
+    start_stubborn --result "$scratch/result.json"
+    keeper=$(keeper_of local-1)
+    rank=$(pgrep -P "$keeper" -x sh)
+    echo "$rank" >"$freezer/cgroup.procs"
+    echo FROZEN >"$freezer/freezer.state"
+    kill -KILL "$keeper" "$(agent_of local-1)"
+    finish
+    expect_status 75
+    expect_has "$err" "unclean: local-1: lost; what ran there was not seen to end"
+    expect_has "$err" "unclean: 1 process of a node that ended: $rank sh\$"
+    expect_json "$scratch/result.json" "any('$rank sh' in u for u in r['unclean'])"
+    thaw
+    trap clean_up EXIT
+    expect_no_process 5
+    find /sys/fs/cgroup -maxdepth 3 -name "gpulaunch-$keeper-*" -exec rmdir {} +
+else
+    echo "not tried: a rank that would not die (no cgroup v1 freezer to write)"
+fi
 
 forget_logs
 
