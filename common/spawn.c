@@ -29,6 +29,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/startup.h"
+
 /* Nothing in the child calls deep, and no signal handler can run there. */
 enum { CHILD_STACK_BYTES = 16384, FDS_MAX = 16, SHEBANG_BYTES = 256 };
 
@@ -67,6 +69,8 @@ struct plan {
     pid_t parent;
     sigset_t no_signals;
     unsigned int fd_limit;
+    struct rlimit64 core_limit; /* what this program came with */
+    bool has_core_limit;
     int from[FDS_MAX];
     enum step failed_step;
     int failed_errno;
@@ -190,6 +194,9 @@ IN_CHILD static enum step become(struct plan *p)
     }
     if (spec->working_directory != NULL && chdir(spec->working_directory) < 0) {
         return STEP_DIRECTORY;
+    }
+    if (p->has_core_limit) {
+        syscall(SYS_prlimit64, 0, RLIMIT_CORE, &p->core_limit, NULL);
     }
     reset_signals(p);
     execve(spec->path, spec->arguments, spec->environment);
@@ -342,6 +349,9 @@ int gpul_spawn(pid_t *pid, int *exec_errno, const struct gpul_spawn *spec,
 {
     assert(spec->fd_count <= FDS_MAX);
     struct plan p = {.spec = spec, .parent = getpid(), .fd_limit = fd_limit()};
+    struct rlimit core;
+    p.has_core_limit = gpul_startup_core_limit(&core);
+    p.core_limit = (struct rlimit64){core.rlim_cur, core.rlim_max};
     sigemptyset(&p.no_signals);
     *pid = 0;
     *exec_errno = 0;

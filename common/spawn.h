@@ -40,7 +40,8 @@ struct gpul_spawn {
 };
 
 /* The child leads a new process group, has no controlling terminal, default
- * signal dispositions and an empty signal mask. Returns 0 with *pid, or
+ * signal dispositions, an empty signal mask and the limit of core files that
+ * this program came with (common/startup.h). Returns 0 with *pid, or
  * GPUL_ESYS with *exec_errno set to what failed (ENOENT, EACCES, ENOEXEC, ...);
  * nothing is left of the child then. */
 int gpul_spawn(pid_t *pid, int *exec_errno, const struct gpul_spawn *spec,

@@ -225,6 +225,7 @@ int main(int argc, char *argv[])
     struct gpul_error err = {0};
     int exit_code = EXIT_OWN_FAILURE;
     gpul_startup_signals();
+    gpul_startup_private();
     if (parse(&a, argc, argv, &err) != 0) {
         /* said below */
     } else if (a.wants_help) {

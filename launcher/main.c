@@ -123,6 +123,7 @@ int main(int argc, char **argv)
 {
     ensure_standard_fds();
     gpul_startup_signals();
+    gpul_startup_private();
     struct plan plan;
     struct gpul_error err = {0};
     char secret[JOBSECRET_TEXT_BYTES];

@@ -267,6 +267,7 @@ int main(int argc, char *argv[])
     if (argc > 1 && strcmp(argv[1], TOPOLOGY_VERB) == 0) {
         return topology_main(argc > 2 ? argv[2] : "");
     }
+    gpul_startup_private();
     struct arguments a = {.config.join_timeout_ms = JOIN_TIMEOUT_MS};
     struct gpul_error err;
     if (parse(&a, argc, argv, &err) != 0) {

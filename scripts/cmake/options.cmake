@@ -39,6 +39,8 @@ if(GPULAUNCH_SANITIZE)
         -fno-sanitize-recover=all)
     target_link_options(gpul_options INTERFACE
         -fsanitize=${GPULAUNCH_SANITIZE})
+    # See common/startup.h: the search for leaks could not run.
+    target_compile_definitions(gpul_options INTERFACE GPUL_STAYS_DUMPABLE)
 endif()
 if(GPULAUNCH_FUZZ)
     target_compile_options(gpul_options INTERFACE
