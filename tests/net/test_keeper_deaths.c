@@ -124,7 +124,9 @@ static pid_t find_child(const char *name)
         snprintf(path, sizeof(path), "/proc/%d/stat", atoi(e->d_name));
         FILE *f = fopen(path, "re");
         if (f != NULL) {
-            found = fgets(text, sizeof(text), f) != NULL ? found : 0;
+            if (fgets(text, sizeof(text), f) == NULL) {
+                text[0] = 0; /* it has just ended */
+            }
             fclose(f);
         }
         snprintf(expected, sizeof(expected), "(%s) ", name);
