@@ -116,7 +116,8 @@ static int fill_command(struct parts *p, const struct plan *plan,
     return 0;
 }
 
-static int fill_environment(struct parts *p, const struct plan *plan)
+static int fill_environment(struct parts *p, const struct plan *plan,
+                            const struct job_message *m)
 {
     gpul__environment__init(&p->environment);
     size_t count = plan->variable_count;
@@ -137,6 +138,7 @@ static int fill_environment(struct parts *p, const struct plan *plan)
     p->environment.tf_evaluator_in_cluster = plan->has_tf_evaluator;
     p->environment.devices = (Gpul__Environment__Devices)plan->devices;
     p->environment.emulates_slurm = plan->emulates_slurm;
+    p->environment.nccl_socket_magic = m->nccl_magic;
     p->job.environment = &p->environment;
     return 0;
 }
@@ -256,7 +258,7 @@ int job_message_encode(struct gpul_buf *out, const struct plan *plan,
     fill_hang(p, plan);
     int rc = fill_command(p, plan, m->working_directory);
     if (rc == 0) {
-        rc = fill_environment(p, plan);
+        rc = fill_environment(p, plan, m);
     }
     rc = rc == 0 ? encode(out, p, err) : gpul_fail(err, rc, "out of memory");
     free(p->arguments);

@@ -5,6 +5,8 @@
 #ifndef LAUNCHER_JOB_MESSAGE_H
 #define LAUNCHER_JOB_MESSAGE_H
 
+#include <stdint.h>
+
 #include "common/buf.h"
 #include "common/error.h"
 #include "launcher/plan.h"
@@ -15,6 +17,7 @@ struct job_message {
     const char *working_directory;
     const char *log_dir;      /* <log directory>/<job id>, or "" */
     const char *nccl_library; /* absolute, or "" */
+    uint64_t nccl_magic;      /* NCCL_SOCKET_MAGIC of the job; 0: none */
     bool has_gpu;             /* decides what --per-node auto means */
 };
 

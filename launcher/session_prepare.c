@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -101,6 +102,24 @@ static int prepare_nccl(char *path, size_t n, const struct session *s,
     return 0;
 }
 
+/* The same on all nodes, so it goes with the job. */
+static int draw_nccl_magic(uint64_t *magic, const struct session *s,
+                           struct gpul_error *err)
+{
+    struct gpul_key key;
+    *magic = 0;
+    if (!s->is_sealed) {
+        return 0;
+    }
+    int rc = gpul_key_derive(&key, &s->secret, s->job_id,
+                             GPUL_CONTEXT_NCCL_MAGIC, err);
+    if (rc == 0) {
+        memcpy(magic, key.bytes, sizeof(*magic));
+    }
+    gpul_wipe(&key, sizeof(key));
+    return rc;
+}
+
 static int prepare_job(struct session *s, struct gpul_error *err)
 {
     char directory[PATH_MAX], nccl_library[GPUL_PATH_BYTES_MAX + 1];
@@ -109,8 +128,12 @@ static int prepare_job(struct session *s, struct gpul_error *err)
                                "cannot tell the working directory; cd to one "
                                "that exists");
     }
+    uint64_t nccl_magic;
     int rc =
         prepare_nccl(nccl_library, sizeof(nccl_library), s, directory, err);
+    if (rc == 0) {
+        rc = draw_nccl_magic(&nccl_magic, s, err);
+    }
     if (rc != 0) {
         return rc;
     }
@@ -120,6 +143,7 @@ static int prepare_job(struct session *s, struct gpul_error *err)
         .working_directory = directory,
         .log_dir = s->log_dir,
         .nccl_library = nccl_library,
+        .nccl_magic = nccl_magic,
         .has_gpu = has_gpu(),
     };
     gpul_buf_init(&s->job_frame, GPUL_JOB_BYTES_MAX + GPUL_FRAME_PREFIX_BYTES);

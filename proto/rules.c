@@ -83,6 +83,7 @@ static const struct gpul_field_rule environment_fields[] = {
     FLAG("tf_evaluator_in_cluster"),
     CHOICE("devices", 0),
     FLAG("emulates_slurm"),
+    ANY64("nccl_socket_magic"),
 };
 BODY(environment, NULL);
 

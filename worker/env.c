@@ -17,6 +17,7 @@ static void add_rules(struct env_plan *p)
     env_devices_add(p);
     env_jax_add(p);
     env_horovod_add(p);
+    env_nccl_add(p);
     env_threads_add(p);
     env_slurm_add(p);
     env_proxy_add(p);

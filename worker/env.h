@@ -81,7 +81,9 @@ struct env_input {
     bool tf_evaluator_in_cluster;
     enum env_devices devices;
     bool emulates_slurm;
-    uint32_t beat_fd;                /* that a rank may beat through; 0: none */
+    const char *nccl_magic; /* NCCL_SOCKET_MAGIC of the job, "" if it is not to
+                               be shown; NULL: none */
+    uint32_t beat_fd;       /* that a rank may beat through; 0: none */
     const char *const *command;      /* argv, NULL-terminated, or NULL */
     const char *tf_config_dir;       /* mode FILE: where the files will be */
     const char *error_dir;           /* where torch writes, NULL: nowhere */

@@ -25,6 +25,7 @@ void env_tensorflow_put_file(struct env *e, char *out, const struct env_plan *p,
 void env_devices_add(struct env_plan *p); /* CUDA_VISIBLE_DEVICES */
 void env_jax_add(struct env_plan *p);     /* after env_devices_add */
 void env_horovod_add(struct env_plan *p);
+void env_nccl_add(struct env_plan *p); /* NCCL_SOCKET_MAGIC */
 void env_threads_add(
     struct env_plan *p);                /* defaults of the language run-times */
 void env_slurm_add(struct env_plan *p); /* --emulate=slurm, copies of the old */

@@ -45,13 +45,21 @@ size_t gpu_env_additions(struct gpu_env_addition out[GPU_ENV_ADDITIONS_MAX],
     return count;
 }
 
+/* Mostly ours; and whose ever it is, it is not to be shown around. */
+static bool is_magic(const char *setting)
+{
+    static const char name[] = "NCCL_SOCKET_MAGIC=";
+    return strncmp(setting, name, sizeof(name) - 1) == 0;
+}
+
 size_t gpu_env_settings(char out[GPUL_SETTINGS_MAX][GPU_ENV_SETTING_BYTES],
                         const char *const *environment)
 {
     size_t count = 0;
     for (size_t i = 0; environment[i] != NULL && count < GPUL_SETTINGS_MAX;
          i++) {
-        if (strncmp(environment[i], "NCCL_", strlen("NCCL_")) != 0) {
+        if (strncmp(environment[i], "NCCL_", strlen("NCCL_")) != 0 ||
+            is_magic(environment[i])) {
             continue;
         }
         char *text = out[count++];

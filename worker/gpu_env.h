@@ -40,7 +40,8 @@ size_t gpu_env_additions(struct gpu_env_addition out[GPU_ENV_ADDITIONS_MAX],
                          const char *debug_file);
 
 /* All NCCL_* that the user has set, as they stand there, made fit to be
- * shown; cut at the bound of a finding. Returns their number. */
+ * shown; cut at the bound of a finding. Not NCCL_SOCKET_MAGIC. Returns their
+ * number. */
 size_t gpu_env_settings(char out[GPUL_SETTINGS_MAX][GPU_ENV_SETTING_BYTES],
                         const char *const *environment);
 

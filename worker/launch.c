@@ -2,6 +2,7 @@
 #include "worker/launch.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,21 @@ static void put_node(struct env_node *out, const struct launch_input *in)
     out->interface = in->interface;
 }
 
+/* A report of the environment is of no job that runs: it shows no value, and
+ * who sets the variables by it sets none. */
+static void put_nccl_magic(struct launch *l, const Gpul__Job *job)
+{
+    uint64_t magic =
+        job->environment != NULL ? job->environment->nccl_socket_magic : 0;
+    if (magic == 0) {
+        return;
+    }
+    if (job->mode != GPUL__JOB__MODE__ENV) {
+        snprintf(l->nccl_magic, sizeof(l->nccl_magic), "0x%016" PRIx64, magic);
+    }
+    l->input.nccl_magic = l->nccl_magic;
+}
+
 static bool is_watched(const Gpul__Job *job)
 {
     return job->hang == NULL || job->hang->watch != GPUL__HANG__WATCH__OFF;
@@ -165,6 +181,7 @@ int launch_create(struct launch **out, const struct launch_input *in,
     l->input.beat_fd = is_watched(in->job) ? LAUNCH_BEAT_FD : 0;
     put_world(&l->input.world, in);
     put_node(&l->input.node, in);
+    put_nccl_magic(l, in->job);
     int rc = put_texts(l, in);
     if (rc != 0) {
         gpul_fail(err, rc, "launch");

@@ -46,6 +46,7 @@ struct launch {
     uint32_t rank_count;
     uint32_t node_rank;
     uint16_t port_base;
+    char nccl_magic[20]; /* "0x" and 16 digits; "": not shown */
     /* Owned memory behind `input`. */
     struct env_variable *user;
     char *strings; /* every text of the launch, one block */

@@ -112,6 +112,7 @@ static Gpul__Environment environment = {
     .tf_evaluator_in_cluster = 1,
     .devices = GPUL__ENVIRONMENT__DEVICES__DEVICES_RANK,
     .emulates_slurm = 1,
+    .nccl_socket_magic = UINT64_C(0x0123456789abcdef),
 };
 static char chief[] = "chief";
 static char worker[] = "worker";

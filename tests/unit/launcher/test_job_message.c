@@ -193,7 +193,9 @@ static void test_sweep(void **state)
     plan.settings[OPTION_WARMUP_ITERS].source = GPUL_SOURCE_FLAG;
     plan.settings[OPTION_CHECK].source = GPUL_SOURCE_ENVIRONMENT;
     m.nccl_library = "/lib/libnccl.so.2";
+    m.nccl_magic = UINT64_MAX;
     frame = round_trip(&plan, &m);
+    assert_int_equal(frame->job->environment->nccl_socket_magic, UINT64_MAX);
     test = frame->job->self_test;
     assert_int_equal(test->backend, GPUL__SELF_TEST__BACKEND__BACKEND_NCCL);
     assert_string_equal(test->nccl_library, "/lib/libnccl.so.2");

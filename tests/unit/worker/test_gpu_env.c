@@ -62,9 +62,14 @@ static void test_settings(void **state)
     (void)state;
     char long_value[400] = "NCCL_TOPO_FILE=";
     memset(long_value + strlen(long_value), 'x', 300);
-    const char *const environment[] = {
-        "HOME=/root", "NCCL_ALGO=Ring", "XNCCL_A=1", "NCCL_X=a\nb\x01\xff",
-        long_value,   "NCCL",           NULL};
+    const char *const environment[] = {"HOME=/root",
+                                       "NCCL_ALGO=Ring",
+                                       "XNCCL_A=1",
+                                       "NCCL_X=a\nb\x01\xff",
+                                       long_value,
+                                       "NCCL",
+                                       "NCCL_SOCKET_MAGIC=0x1",
+                                       NULL};
     char out[GPUL_SETTINGS_MAX][GPU_ENV_SETTING_BYTES];
     assert_int_equal(gpu_env_settings(out, environment), 3);
     assert_string_equal(out[0], "NCCL_ALGO=Ring");

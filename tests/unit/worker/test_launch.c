@@ -96,6 +96,31 @@ static void stage_set(struct stage *s, uint32_t node_rank)
     };
 }
 
+static const char *magic_of(struct stage *s, struct launch **l)
+{
+    assert_int_equal(launch_create(l, &s->in, NULL), 0);
+    return (*l)->input.nccl_magic;
+}
+
+/* The job's number goes to NCCL in the form that NCCL reads; a report of the
+ * environment has it without its value. */
+static void test_nccl_magic(void **state)
+{
+    (void)state;
+    struct stage s;
+    struct launch *l;
+    stage_set(&s, 1);
+    assert_null(magic_of(&s, &l));
+    launch_destroy(l);
+    s.environment.nccl_socket_magic = 0xab;
+    assert_string_equal(magic_of(&s, &l), "0x00000000000000ab");
+    launch_destroy(l);
+    s.job.mode = GPUL__JOB__MODE__ENV;
+    assert_string_equal(magic_of(&s, &l), "");
+    launch_destroy(l);
+    world_release(&s.world);
+}
+
 /* The command, the folder and the environment come out as they went in. */
 static void test_contents(void **state)
 {
@@ -207,9 +232,8 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contents),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_nccl_magic), cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_ports),
         cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
