@@ -37,6 +37,7 @@
 #include "coordinator/notices.h"
 #include "coordinator/outbox.h"
 #include "coordinator/outcome.h"
+#include "coordinator/pace.h"
 #include "coordinator/phase.h"
 #include "coordinator/probes.h"
 #include "coordinator/rendezvous.h"
@@ -87,6 +88,7 @@ struct peer {
     char *address;     /* NULL: this connection does not exist */
     char *name;        /* whose key it has shown; NULL: none was asked for */
     struct node *node; /* NULL: has not said Hello yet */
+    struct pace pace;
 };
 
 /* A failure of the self-test that may be the consequence of another. */

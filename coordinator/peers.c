@@ -33,6 +33,7 @@ void peers_open(struct rendezvous *r, uint32_t conn, const char *address,
         return;
     }
     peer->node = NULL;
+    peer->pace = (struct pace){0};
     outbox_allow(&r->out, conn, GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_HELLO));
     peers_expect(r, conn, GPUL_HELLO_DEADLINE_MS);
 }

@@ -149,8 +149,12 @@ static void peer_message(struct rendezvous *r, uint32_t conn,
     if (conn >= r->peer_count || r->peers[conn].address == NULL) {
         return; /* on its way when the connection was closed */
     }
-    if (r->peers[conn].node != NULL) {
-        member_message(r, r->peers[conn].node, frame);
+    struct node *node = r->peers[conn].node;
+    if (node != NULL &&
+        !pace_take(&r->peers[conn].pace, frame, node->rank_count, r->now_ms)) {
+        peers_lose(r, node, "it sent more messages than a node has cause for");
+    } else if (node != NULL) {
+        member_message(r, node, frame);
     } else if (frame->body_case == GPUL__FRAME__BODY_HELLO) {
         hello_judge(r, conn, frame);
     } else {

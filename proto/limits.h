@@ -160,6 +160,25 @@
 /* One line of the log about them all within this time. */
 #define GPUL_STRANGER_LINE_MS 1000u
 
+/* Messages of a node that has shown its key, so many a second and so many at
+ * once; see coordinator/pace.h. Of the node itself: one heartbeat in 2 s, a
+ * few messages in each phase, a notice for each variable of the user's that is
+ * kept or replaced. */
+#define GPUL_PACE_PER_S 50u
+#define GPUL_PACE_BURST 200u
+/* Beyond that for each rank: its end is told once an attempt, often together
+ * with others; that it stalls or goes on, at the limit it is given, which may
+ * be a second. */
+#define GPUL_PACE_OF_RANK_PER_S 4u
+#define GPUL_PACE_OF_RANK_BURST 8u
+/* Of a self-test on GPUs: each probe tells its phase once a second, all of a
+ * node may do so at once, and have a result each. */
+#define GPUL_PACE_PROBES_PER_S (4u * GPUL_DEVICES_MAX)
+#define GPUL_PACE_PROBES_BURST (32u * GPUL_DEVICES_MAX)
+/* Reports of an environment, for each rank, over the whole connection: Linux
+ * allows 6 MiB of strings, and a report holds GPUL_ENV_REPORT_BYTES_MAX. */
+#define GPUL_PACE_REPORTS_OF_RANK 64u
+
 /* The job itself. */
 #define GPUL_NODES_MAX 131072u
 #define GPUL_RANKS_PER_NODE_MAX 4096u

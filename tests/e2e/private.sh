@@ -38,6 +38,7 @@ core_limit_of()
 # The user's own limits, such as a shell sets them.
 ulimit -Hc 1048576 2>/dev/null || skip "core files are not allowed here"
 ulimit -Sc 4096
+export ASAN_OPTIONS=$ASAN_OPTIONS:disable_coredump=0 # its own limit is 0
 
 it "ranks run and are seen, under a user who is not root"
 run_behind "${as[@]}" "$bin/gpulaunch" --local --nodes 2 --self-test off -- \

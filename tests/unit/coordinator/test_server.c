@@ -128,6 +128,44 @@ static void test_nonsense(void **state)
     reader_release(&front_end);
 }
 
+/* A node that sends what no node has cause for is closed, and the user is
+ * told why. */
+static void test_flood(void **state)
+{
+    (void)state;
+    struct stage f;
+    struct reader front_end;
+    struct reader node;
+    stage_start(&f, 0);
+    reader_init(&front_end, f.front_end, GPUL_PEER_DESK);
+    reader_init(&node, stage_dial(&f), GPUL_PEER_COORDINATOR);
+    stage_send_job(&front_end, 1, 60000);
+    stage_send_hello(&node, "node0");
+    reader_expect_one(&node, GPUL__FRAME__BODY_ASSIGN);
+    Gpul__Heartbeat heartbeat = GPUL__HEARTBEAT__INIT;
+    Gpul__Frame frame = stage_frame();
+    struct gpul_buf bytes;
+    frame.body_case = GPUL__FRAME__BODY_HEARTBEAT;
+    frame.heartbeat = &heartbeat;
+    gpul_buf_init(&bytes, GPUL_FRAME_BYTES_MAX);
+    for (uint32_t i = 0; i < 2 * GPUL_PACE_BURST; i++) {
+        assert_int_equal(gpul_message_encode(&bytes, &frame, NULL), 0);
+    }
+    while (wire_write(&node.wire, bytes.data, bytes.used)) {
+        /* it may be that the first are written before it has read any */
+    }
+    gpul_buf_release(&bytes);
+    Gpul__Frame *end = reader_expect(&front_end, GPUL__FRAME__BODY_JOB_END);
+    assert_int_equal(end->job_end->exit_code, 41);
+    assert_string_equal(end->job_end->text,
+                        "node node0 (host) was lost while assigning: it sent "
+                        "more messages than a node has cause for");
+    gpul_message_release(end);
+    reader_release(&node);
+    assert_int_equal(stage_reap(&f), 41);
+    reader_release(&front_end);
+}
+
 /* A front end that goes away takes the server with it. */
 static void test_front_end_gone(void **state)
 {
@@ -148,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_paused_front_end),
         cmocka_unit_test(test_join_timeout),
         cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_flood),
         cmocka_unit_test(test_front_end_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
