@@ -261,13 +261,13 @@ int main(int argc, char *argv[])
     if (argc > 1 && strcmp(argv[1], "probe") == 0) {
         return probe_main(argc > 2 ? argv[2] : NULL);
     }
-    if (argc > 1 && strcmp(argv[1], REMOTE_VERB) == 0) {
-        return run_remote(argc > 2 ? argv[2] : NULL);
-    }
     if (argc > 1 && strcmp(argv[1], TOPOLOGY_VERB) == 0) {
         return topology_main(argc > 2 ? argv[2] : "");
     }
     gpul_startup_private();
+    if (argc > 1 && strcmp(argv[1], REMOTE_VERB) == 0) {
+        return run_remote(argc > 2 ? argv[2] : NULL);
+    }
     struct arguments a = {.config.join_timeout_ms = JOIN_TIMEOUT_MS};
     struct gpul_error err;
     if (parse(&a, argc, argv, &err) != 0) {
