@@ -166,9 +166,10 @@ until_true()
     done
 }
 
+# Has this process ended? A zombie has no mount table any more.
 is_gone()
 {
-    [ ! -s "/proc/$1/mountinfo" ]
+    ! grep -q . "/proc/$1/mountinfo" 2>/dev/null
 }
 
 # end_pid PIDFILE: the process whose pid is in that file, if it is the lab's.

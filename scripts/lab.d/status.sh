@@ -26,6 +26,9 @@ own_pids()
     for file in "$lab"/nodes/*/*.pid "$lab"/slurm/*.pid; do
         [ ! -s "$file" ] || cat "$file"
     done
+    # slurmctld has a child for its scripts.
+    file=$lab/slurm/slurmctld.pid
+    [ ! -s "$file" ] || ps -o pid= --ppid "$(cat "$file")" | tr -d ' '
 }
 
 # lab_ps NODE...: what runs there that is not the lab's own.

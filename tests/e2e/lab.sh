@@ -11,13 +11,14 @@ on_node()
     run env "TMPDIR=$scratch" "$project/scripts/lab" exec "$1" -- "${@:2}"
 }
 
-# The machine's own links, mounts and namespaces, and what has the lab's name.
+# What of a lab could be seen on the machine; other tests may change the rest.
 machine_state()
 {
-    ip -o link | cut -d: -f2
-    ip -o address | awk '{ print $2, $4 }'
-    cat /proc/self/mounts
-    find /run/netns /etc/netns -mindepth 1 2>/dev/null || true
+    ip -o link | cut -d: -f2 |
+        grep -E '^ ([ntdb][0-9]+-[12]|net[12]|docker0|veth5a1b2c3)' || true
+    ip -o address | awk '{ print $4 }' | grep -E '^(10\.[12]0\.|fd00:[12]0:)' ||
+        true
+    grep -E '^lab |gpulaunch-lab\.' /proc/self/mounts || true
     find "$scratch" -mindepth 1 -maxdepth 1 -name 'gpulaunch-lab.*'
     grep -lF gpulaunch-lab.first /proc/[0-9]*/cmdline \
         /proc/[0-9]*/mountinfo 2>/dev/null || true

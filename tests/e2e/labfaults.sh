@@ -14,6 +14,7 @@ for node in node01 node02 node03; do
     env "$mark" "TMPDIR=$scratch" "$project/scripts/lab" exec "$node" -- \
         "$python" "$datagrams" echo "$scratch/echo.$node" \
         2>"$scratch/echo.$node.err" &
+    disown
     within 20 "the echo on $node did not start" test -e "$scratch/echo.$node"
 done
 
