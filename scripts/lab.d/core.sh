@@ -8,7 +8,7 @@
 EXIT_CANNOT=77
 EXIT_MISUSE=2
 
-labs_folder=${TMPDIR:-/tmp}
+labs_folder=$(realpath -m "${TMPDIR:-/tmp}")
 lab=     # the chosen lab's folder
 lab_id=  # and its ID
 
@@ -54,7 +54,7 @@ lab_ids()
 name_lab()
 {
     case $1 in
-    */*) lab=${1%/} ;;
+    */*) lab=$(realpath -m "$1") ;;
     *) lab=$(folder_of "$1") ;;
     esac
     lab_id=${lab##*/gpulaunch-lab.}
@@ -123,12 +123,18 @@ choose_nodes()
     done
 }
 
+# mark [NODE]: what the mount table of each process there has.
+mark()
+{
+    echo " - tmpfs $lab/nodes/${1:+$1 }"
+}
+
 # pids_in [NODE]: of every process in the lab, or on one of its nodes, zombies
 # left out: they have no mount table any more.
 pids_in()
 {
-    { grep -lF "/gpulaunch-lab.$lab_id/nodes/${1:+$1/}" \
-        /proc/[0-9]*/mountinfo 2>/dev/null || true; } | cut -d/ -f3
+    { grep -lF "$(mark "$@")" /proc/[0-9]*/mountinfo 2>/dev/null ||
+        true; } | cut -d/ -f3
 }
 
 # holder_of NODE: the pid that keeps the node's namespaces, if it lives.
@@ -137,8 +143,7 @@ holder_of()
     local pid
 
     pid=$(cat "$lab/nodes/$1/holder.pid" 2>/dev/null) || pid=
-    grep -qF "/gpulaunch-lab.$lab_id/nodes/$1/" \
-        "/proc/${pid:-0}/mountinfo" 2>/dev/null || die "node '$1' is gone: the" \
+    grep -qF "$(mark "$1")" "/proc/${pid:-0}/mountinfo" 2>/dev/null || die "node '$1' is gone: the" \
         "process that held it has ended; end the lab: scripts/lab down $lab_id"
     echo "$pid"
 }
@@ -179,8 +184,7 @@ end_pid()
 
     pid=$(cat "$1" 2>/dev/null) || return 0
     rm -f "$1"
-    grep -qF "/gpulaunch-lab.$lab_id/nodes/" "/proc/$pid/mountinfo" \
-        2>/dev/null || return 0
+    grep -qF "$(mark)" "/proc/$pid/mountinfo" 2>/dev/null || return 0
     kill -TERM "$pid" 2>/dev/null || true
     until_true 5 is_gone "$pid" || kill -KILL "$pid" 2>/dev/null || true
     until_true 5 is_gone "$pid" || die "process $pid ($1) does not end"

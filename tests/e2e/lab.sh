@@ -20,8 +20,8 @@ machine_state()
         true
     grep -E '^lab |gpulaunch-lab\.' /proc/self/mounts || true
     find "$scratch" -mindepth 1 -maxdepth 1 -name 'gpulaunch-lab.*'
-    grep -lF gpulaunch-lab.first /proc/[0-9]*/cmdline \
-        /proc/[0-9]*/mountinfo 2>/dev/null || true
+    grep -lF "$scratch/gpulaunch-lab." /proc/[0-9]*/mountinfo 2>/dev/null ||
+        true
 }
 
 machine_state >"$scratch/before"
@@ -129,6 +129,14 @@ on_node front "$python" "$scratch/strangers.py" node02
 expect_out 3
 on_node front "$python" "$scratch/strangers.py" node03
 expect_out 10
+
+it "a lab of the same ID in another folder is another lab"
+mkdir "$scratch/other.d"
+TMPDIR=$scratch/other.d "$project/scripts/lab" up --id first --nodes 1 >"$out"
+expect_out "$scratch/other.d/gpulaunch-lab.first"
+TMPDIR=$scratch/other.d "$project/scripts/lab" down first
+on_node node03 hostname
+expect_out node03
 
 it "two labs side by side do not meet"
 lab up --id second --names alpha,beta --ipv6-only --no-dns >"$out" 2>"$err"

@@ -73,8 +73,8 @@ within 30 "the step did not start three times" sleeps
 lab down
 finish
 expect_no_process
-[ -z "$(grep -lF gpulaunch-lab. /proc/[0-9]*/mountinfo 2>/dev/null |
-    xargs -r grep -lF "${scratch##*/}")" ] || fail "processes are in the lab"
+! grep -qsF "$scratch/gpulaunch-lab." /proc/[0-9]*/mountinfo ||
+    fail "processes are in the lab"
 [ -z "$(find "$scratch" -maxdepth 1 -name 'gpulaunch-lab.*')" ] ||
     fail "the lab's folder is left"
 
