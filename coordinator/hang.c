@@ -52,6 +52,7 @@ void hang_stall(struct rendezvous *r, const struct node *node,
             tell_resumed(r, silence_ms);
         }
     }
+    stalls_check(&r->stalls, r->ranks_left, r->now_ms);
 }
 
 /* The user has the report: the reason is a sentence of its own. A rank that

@@ -38,7 +38,7 @@ static bool is_same(const struct stalls_look *look, const Gpul__StallRow *row)
 static uint8_t find_look(struct stalls *s, const Gpul__StallRow *row)
 {
     uint8_t free_at = 0;
-    if (row->state[0] == 0) {
+    if (row->state[0] == 0 && row->text[0] == 0) {
         return 0;
     }
     for (uint8_t i = 1; i < STALLS_LOOKS_MAX; i++) {
@@ -83,7 +83,12 @@ static bool remove_rank(struct stalls *s, struct stalls_rank *rank)
     return s->count == 0;
 }
 
-/* A report follows, but not too soon after the last. */
+/* A report is not too soon after the last. */
+static uint64_t not_too_soon(const struct stalls *s, uint64_t at_ms)
+{
+    return at_ms < s->earliest_ms ? s->earliest_ms : at_ms;
+}
+
 static void make_due(struct stalls *s, uint64_t now_ms)
 {
     bool is_calm = s->count == 0 && now_ms - s->well_ms > s->gap_ms;
@@ -92,10 +97,7 @@ static void make_due(struct stalls *s, uint64_t now_ms)
         s->earliest_ms = 0;
     }
     if (s->due_ms == 0) {
-        s->due_ms = now_ms + STALLS_COLLECT_MS;
-        if (s->due_ms < s->earliest_ms) {
-            s->due_ms = s->earliest_ms;
-        }
+        s->due_ms = not_too_soon(s, now_ms + STALLS_COLLECT_MS);
     }
 }
 
@@ -143,6 +145,14 @@ bool stalls_take(struct stalls *s, uint32_t world_size,
     s->well_ms = now_ms;
     *silence_ms = now_ms - s->since_ms;
     return was_said;
+}
+
+void stalls_check(struct stalls *s, uint32_t ranks_left, uint64_t now_ms)
+{
+    uint64_t at_ms = not_too_soon(s, now_ms);
+    if (s->due_ms > at_ms && s->count >= ranks_left) {
+        s->due_ms = at_ms;
+    }
 }
 
 void stalls_ended(struct stalls *s, uint32_t rank)

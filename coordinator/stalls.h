@@ -9,8 +9,9 @@
  * PyTorch's flight recorder finds its culprits:
  * https://pytorch.org/tutorials/prototype/flight_recorder_tutorial.html
  *
- * A report waits STALLS_COLLECT_MS for the other nodes. As long as ranks
- * stall, or soon again, the next one is STALLS_GAP_MS later, then twice that.
+ * A report comes once all ranks that are left stall, or STALLS_COLLECT_MS after
+ * the first does. As long as ranks stall, or soon again, the next one is
+ * STALLS_GAP_MS later, then twice that.
  */
 #ifndef COORDINATOR_STALLS_H
 #define COORDINATOR_STALLS_H
@@ -24,7 +25,8 @@
 #include "proto/message.h"
 
 enum {
-    STALLS_COLLECT_MS = 2000,
+    /* A node takes 1 s to look at its ranks, and up to 5 s at its GPUs. */
+    STALLS_COLLECT_MS = 6000,
     STALLS_GAP_MS = 10000,
     STALLS_GAP_MS_MAX = 3600000,
     /* Different looks of ranks that are told apart; more are not told. */
@@ -51,8 +53,8 @@ struct stalls_rank {
 struct stalls_look {
     uint32_t count;
     uint32_t cpu_percent;
-    uint32_t threads; /* of the first of them */
-    char state[GPUL_TOKEN_BYTES_MAX + 1];
+    uint32_t threads;                     /* of the first of them */
+    char state[GPUL_TOKEN_BYTES_MAX + 1]; /* "": not known, as all up to it */
     char wait_channel[GPUL_WAIT_CHANNEL_BYTES_MAX + 1];
     char gpus[GPUL_FINDING_BYTES_MAX + 1];
 };
@@ -91,6 +93,9 @@ void stalls_release(struct stalls *s);
 bool stalls_take(struct stalls *s, uint32_t world_size,
                  const Gpul__StallRow *row, uint64_t now_ms,
                  uint64_t *silence_ms);
+
+/* So many ranks are left: if all of them stall, there is nobody to wait for. */
+void stalls_check(struct stalls *s, uint32_t ranks_left, uint64_t now_ms);
 
 /* This rank has ended. */
 void stalls_ended(struct stalls *s, uint32_t rank);

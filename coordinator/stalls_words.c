@@ -237,8 +237,13 @@ static void append_look(struct text *out, const struct stalls *s, int look)
     const struct stalls_look *l = &s->looks[look];
     text_append(out, "\n  ");
     append_ranks(out, &some);
-    text_append(out, ": %s (%s), %u %% CPU, %u thread%s", state_name(l->state),
-                l->state, l->cpu_percent, l->threads, gpul_plural(l->threads));
+    if (l->state[0] == 0) {
+        text_append(out, ": what it does is not known");
+    } else {
+        text_append(out, ": %s (%s), %u %% CPU, %u thread%s",
+                    state_name(l->state), l->state, l->cpu_percent, l->threads,
+                    gpul_plural(l->threads));
+    }
     if (l->wait_channel[0] != 0) {
         text_append(out, ", in %s", l->wait_channel);
     }

@@ -83,7 +83,7 @@ static void test_reported(void **state)
         say(&c, rank, KIND(RESUMED), 9);
     }
     expect(&c, 30000,
-           "10005 user: stall node1 4/4: training hangs: no step for 7 s "
+           "8006 user: stall node1 4/4: training hangs: no step for 5 s "
            "(limit 5 s); behind: rank 3 (node node1) after step 7; ranks "
            "0-2 wait after step 8\n"
            "18005 user: stall 0/4: training goes on after 15 s\n");
@@ -98,30 +98,30 @@ static void test_stopped(void **state)
     begin(&c);
     say(&c, 1, KIND(BEHIND), 8);
     expect(&c, 20000,
-           "10005 user: stall node0 1/4: training hangs: no step for 7 s "
+           "14005 user: stall node0 1/4: training hangs: no step for 11 s "
            "(limit 5 s); rank 1 (node node0) waits after step 8; 3 others "
            "go on\n"
-           "10005 running -> draining: training hung (--on-hang stop); rank 1 "
+           "14005 running -> draining: training hung (--on-hang stop); rank 1 "
            "(node node0) waits after step 8\n"
-           "10005 user: stopping: training hung (--on-hang stop); rank 1 (node "
+           "14005 user: stopping: training hung (--on-hang stop); rank 1 (node "
            "node0) waits after step 8\n"
-           "10005 all <- stop signal 15 grace 30000\n"
-           "10012 user: exited node0 1/4\n"
-           "10012 user: exited node0 2/4\n"
-           "10012 user: exited node1 3/4\n"
-           "10012 user: exited node1 4/4\n"
-           "10013 draining -> done: exit code 75, training hung (--on-hang "
+           "14005 all <- stop signal 15 grace 30000\n"
+           "14012 user: exited node0 1/4\n"
+           "14012 user: exited node0 2/4\n"
+           "14012 user: exited node1 3/4\n"
+           "14012 user: exited node1 4/4\n"
+           "14013 draining -> done: exit code 75, training hung (--on-hang "
            "stop); rank 1 (node node0) waits after step 8\n"
-           "10013 user: end 75 hang: training hung (--on-hang stop); rank 1 "
+           "14013 user: end 75 hang: training hung (--on-hang stop); rank 1 "
            "(node node0) waits after step 8\n"
-           "10013 user:   rank 0 code 0 signal 15\n"
-           "10013 user:   rank 1 code 0 signal 15\n"
-           "10013 user:   rank 2 code 0 signal 15\n"
-           "10013 user:   rank 3 code 0 signal 15\n"
-           "10013 user:   stopped 4: 0-3\n"
-           "10013 all <- finish, logs stay\n"
-           "10015 done -> over: every node has left\n"
-           "10015 finish 75\n");
+           "14013 user:   rank 0 code 0 signal 15\n"
+           "14013 user:   rank 1 code 0 signal 15\n"
+           "14013 user:   rank 2 code 0 signal 15\n"
+           "14013 user:   rank 3 code 0 signal 15\n"
+           "14013 user:   stopped 4: 0-3\n"
+           "14013 all <- finish, logs stay\n"
+           "14015 done -> over: every node has left\n"
+           "14015 finish 75\n");
 }
 
 /* What comes when nothing runs, or was not asked for, is dropped; a rank of

@@ -98,8 +98,8 @@ static void test_behind(void **state)
     row.text = wire_text("GPU 2 idle");
     take(&row, START_MS);
     assert_string_equal(
-        report_at(START_MS + 2000, RANKS),
-        "training hangs: no step for 32 s (limit 30 s); behind: rank 6 "
+        report_at(START_MS + 6000, RANKS),
+        "training hangs: no step for 36 s (limit 30 s); behind: rank 6 "
         "(node n1) after step 118; ranks 0-5,7-15 wait after step 120\n"
         "  rank 6: stopped by a signal (T), 0 % CPU, 1 thread, in "
         "do_signal_stop; GPU 2 idle\n"
@@ -126,8 +126,8 @@ static void test_all_wait(void **state)
     row.is_learned = true;
     take(&row, START_MS);
     assert_string_equal(
-        report_at(START_MS + 2000, RANKS),
-        "training hangs: no step for 32 s (limit 30 s, learned); all 16 "
+        report_at(START_MS + 6000, RANKS),
+        "training hangs: no step for 36 s (limit 30 s, learned); all 16 "
         "ranks wait after step 120\n"
         "  rank 9: running (R), 100 % CPU, 9 threads\n"
         "  ranks 0-8,10-15: sleeping (S), 0 % CPU, 9 threads, in "
@@ -145,8 +145,8 @@ static void test_some(void **state)
     (void)state;
     stall(4, 5, 7);
     assert_string_equal(
-        report_at(START_MS + 2000, RANKS),
-        "training hangs: no step for 32 s (limit 30 s); ranks 4-5 (node "
+        report_at(START_MS + 6000, RANKS),
+        "training hangs: no step for 36 s (limit 30 s); ranks 4-5 (node "
         "n1) wait after step 7; 14 others go on\n"
         "  ranks 4-5: sleeping (S), 0 % CPU, 9 threads, in futex_wait_queue");
     assert_string_equal(report.ranks.bytes, "4-5");
@@ -162,8 +162,8 @@ static void test_silent(void **state)
         take(&row, START_MS);
     }
     assert_string_equal(
-        report_at(START_MS + 2000, 4),
-        "training hangs: no output for 32 s (limit 30 s); nothing from "
+        report_at(START_MS + 6000, 4),
+        "training hangs: no output for 36 s (limit 30 s); nothing from "
         "ranks 0,5,10 (nodes n[0-2]); 1 other goes on");
     assert_string_equal(report.verdict.bytes,
                         "training hung (--on-hang stop); "
@@ -180,15 +180,15 @@ static void test_stopped(void **state)
         row.state = wire_text("T");
         take(&row, START_MS);
     }
-    report_at(START_MS + 2000, 2);
+    report_at(START_MS + 6000, 2);
     assert_true(report.are_all_stopped);
     Gpul__StallRow other = row_of(2, KIND(BEHIND), 3);
-    take(&other, START_MS + 3000);
-    report_at(START_MS + 12000, 3);
+    take(&other, START_MS + 7000);
+    report_at(START_MS + 16000, 3);
     assert_false(report.are_all_stopped);
 }
 
-/* Reports come at 2 s, then with gaps of 10 s, 20 s ..., as long as nodes say
+/* Reports come at 6 s, then with gaps of 10 s, 20 s ..., as long as nodes say
  * so. */
 static void test_gaps(void **state)
 {
@@ -196,19 +196,68 @@ static void test_gaps(void **state)
     Gpul__StallRow row = row_of(1, KIND(BEHIND), 3);
     assert_int_equal(stalls_due_ms(&stalls), NEVER_MS);
     take(&row, START_MS);
-    assert_int_equal(stalls_due_ms(&stalls), START_MS + 2000);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 6000);
     take(&row, START_MS + 1000);
-    assert_int_equal(stalls_due_ms(&stalls), START_MS + 2000);
-    report_at(START_MS + 2000, RANKS);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 6000);
+    report_at(START_MS + 6000, RANKS);
     assert_int_equal(stalls_due_ms(&stalls), NEVER_MS);
-    take(&row, START_MS + 3000);
-    assert_int_equal(stalls_due_ms(&stalls), START_MS + 12000);
-    report_at(START_MS + 12000, RANKS);
+    take(&row, START_MS + 7000);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 16000);
+    report_at(START_MS + 16000, RANKS);
     take(&row, START_MS + 60000);
-    assert_int_equal(stalls_due_ms(&stalls), START_MS + 62000);
-    report_at(START_MS + 62000, RANKS);
-    take(&row, START_MS + 63000);
-    assert_int_equal(stalls_due_ms(&stalls), START_MS + 102000);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 66000);
+    report_at(START_MS + 66000, RANKS);
+    take(&row, START_MS + 67000);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 106000);
+}
+
+/* When all ranks that are left stall, nobody is waited for; a report still
+ * does not come too soon after the last. */
+static void test_all_are_told(void **state)
+{
+    (void)state;
+    stalls_check(&stalls, 0, START_MS);
+    assert_int_equal(stalls_due_ms(&stalls), NEVER_MS);
+    stall(0, 2, 3);
+    stalls_check(&stalls, 4, START_MS + 100);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 6000);
+    stall(3, 3, 3);
+    stalls_check(&stalls, 4, START_MS + 200);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 200);
+    stalls_check(&stalls, 4, START_MS + 300);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 200);
+    report_at(START_MS + 200, 4);
+    Gpul__StallRow row = row_of(1, KIND(BEHIND), 3);
+    take(&row, START_MS + 8000);
+    stalls_check(&stalls, 4, START_MS + 8000);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 10200);
+}
+
+/* What the GPUs do is told of ranks whose processes could not be seen, too, and
+ * sets ranks apart that are alike otherwise. */
+static void test_gpus(void **state)
+{
+    (void)state;
+    stall(0, 15, 7);
+    for (uint32_t rank = 0; rank < 5; rank++) {
+        Gpul__StallRow row = row_of(rank, KIND(BEHIND), 7);
+        if (rank < 2) {
+            row.state = wire_text("");
+            row.wait_channel = wire_text("");
+            row.look_ms = 0;
+        }
+        row.text = wire_text("its GPU is idle");
+        take(&row, START_MS);
+    }
+    assert_string_equal(
+        report_at(START_MS + 6000, RANKS),
+        "training hangs: no step for 36 s (limit 30 s); all 16 ranks wait "
+        "after step 7\n"
+        "  ranks 0-1: what it does is not known; its GPU is idle\n"
+        "  ranks 2-4: sleeping (S), 0 % CPU, 9 threads, in futex_wait_queue; "
+        "its GPU is idle\n"
+        "  ranks 5-15: sleeping (S), 0 % CPU, 9 threads, in "
+        "futex_wait_queue");
 }
 
 /* It goes on when the last one does, if anything was said at all. */
@@ -223,20 +272,20 @@ static void test_goes_on(void **state)
     assert_false(take(&on[1], START_MS + 1));
     assert_int_equal(stalls_due_ms(&stalls), NEVER_MS);
     stall(1, 2, 3);
-    report_at(START_MS + 2000, RANKS);
-    assert_false(take(&on[0], START_MS + 3000));
-    assert_true(take(&on[1], START_MS + 3000));
-    assert_false(take(&on[1], START_MS + 3000));
+    report_at(START_MS + 6000, RANKS);
+    assert_false(take(&on[0], START_MS + 7000));
+    assert_true(take(&on[1], START_MS + 7000));
+    assert_false(take(&on[1], START_MS + 7000));
     /* Soon again: not at once. After a calm time: as at first. */
     Gpul__StallRow row = row_of(1, KIND(BEHIND), 3);
-    take(&row, START_MS + 5000);
-    assert_int_equal(stalls_due_ms(&stalls), START_MS + 12000);
-    take(&on[0], START_MS + 6000);
-    take(&row, START_MS + 17000);
-    assert_int_equal(stalls_due_ms(&stalls), START_MS + 19000);
-    report_at(START_MS + 19000, RANKS);
+    take(&row, START_MS + 8000);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 16000);
+    take(&on[0], START_MS + 9000);
     take(&row, START_MS + 20000);
-    assert_int_equal(stalls_due_ms(&stalls), START_MS + 29000);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 26000);
+    report_at(START_MS + 26000, RANKS);
+    take(&row, START_MS + 27000);
+    assert_int_equal(stalls_due_ms(&stalls), START_MS + 36000);
 }
 
 /* Ranks that end stall no more, and nobody says that they go on. */
@@ -245,7 +294,7 @@ static void test_ended(void **state)
     (void)state;
     stalls_ended(&stalls, 1);
     stall(1, 2, 3);
-    report_at(START_MS + 2000, RANKS);
+    report_at(START_MS + 6000, RANKS);
     stalls_ended(&stalls, 1);
     stalls_ended(&stalls, 1);
     stalls_ended(&stalls, 7);
@@ -274,7 +323,7 @@ static void test_bounds(void **state)
         row.wait_channel = place;
         stalls_take(&stalls, MANY, &row, START_MS, &silence_ms);
     }
-    stalls_report(&stalls, &roster, MANY, START_MS + 2000, &report);
+    stalls_report(&stalls, &roster, MANY, START_MS + 6000, &report);
     assert_int_equal(report.count, MANY / 2);
     assert_non_null(strstr(report.text.bytes,
                            "behind: ranks 0,2,4,8,10,12,14,16,18,22 and 42847 "
@@ -288,9 +337,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_behind),  TEST(test_all_wait), TEST(test_some),
-        TEST(test_silent),  TEST(test_stopped),  TEST(test_gaps),
-        TEST(test_goes_on), TEST(test_ended),    TEST(test_bounds),
+        TEST(test_behind),       TEST(test_all_wait), TEST(test_some),
+        TEST(test_silent),       TEST(test_stopped),  TEST(test_gaps),
+        TEST(test_all_are_told), TEST(test_gpus),     TEST(test_goes_on),
+        TEST(test_ended),        TEST(test_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
