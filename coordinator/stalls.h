@@ -54,7 +54,7 @@ struct stalls_look {
     uint32_t count;
     uint32_t cpu_percent;
     uint32_t threads;                     /* of the first of them */
-    char state[GPUL_TOKEN_BYTES_MAX + 1]; /* "": not known, as all up to it */
+    char state[GPUL_TOKEN_BYTES_MAX + 1]; /* "": they could not be seen */
     char wait_channel[GPUL_WAIT_CHANNEL_BYTES_MAX + 1];
     char gpus[GPUL_FINDING_BYTES_MAX + 1];
 };

@@ -223,13 +223,7 @@ static int choose_maker(struct gpu_facts *f, const struct gpu_facts_request *in,
 
 static const char *visible_devices(const struct gpu_facts_request *in)
 {
-    static const char name[] = "CUDA_VISIBLE_DEVICES=";
-    for (size_t i = 0; in->environment != NULL && in->environment[i]; i++) {
-        if (strncmp(in->environment[i], name, strlen(name)) == 0) {
-            return in->environment[i] + strlen(name);
-        }
-    }
-    return NULL;
+    return in->environment != NULL ? gpu_visible_value(in->environment) : NULL;
 }
 
 /* The driver's own words for a list that names a device twice, or none, are

@@ -85,6 +85,17 @@ static void refuse(struct gpu_choice *c, const struct entry *e)
     c->refused[n] = 0;
 }
 
+const char *gpu_visible_value(const char *const *environment)
+{
+    static const char name[] = "CUDA_VISIBLE_DEVICES=";
+    for (; *environment != NULL; environment++) {
+        if (strncmp(*environment, name, strlen(name)) == 0) {
+            return *environment + strlen(name);
+        }
+    }
+    return NULL;
+}
+
 void gpu_visible_choose(struct gpu_choice *out,
                         const struct gpu_device *devices, size_t count,
                         const char *value)

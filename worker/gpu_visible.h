@@ -19,6 +19,9 @@ struct gpu_choice {
     char refused[GPU_TEXT_BYTES]; /* the entry that named none; "": none */
 };
 
+/* Its value in an environment, which ends with NULL; NULL: it is not set. */
+const char *gpu_visible_value(const char *const *environment);
+
 /* `value` is NULL where the variable is not set: then all GPUs, and no MIG
  * slice, are chosen. */
 void gpu_visible_choose(struct gpu_choice *out,

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "worker/beats.h"
+#include "worker/gpuwatch.h"
 #include "worker/rankstate.h"
 
 enum {
@@ -36,7 +37,8 @@ struct hangwatch {
     uint64_t timer_ms;     /* when it fires; NEVER_MS: not */
     uint32_t handle_count; /* that libuv still has */
     bool is_destroyed;
-    uint32_t first_rank;
+    struct gpuwatch *gpus;
+    const struct launch *launch;
     uint32_t rank_count; /* 0: nothing is watched */
     struct beats beats;
     struct pulse **pulses;   /* by local rank; NULL: none */
@@ -83,17 +85,30 @@ static void on_pulse_closed(uv_handle_t *handle)
     free_when_closed(w);
 }
 
+static void on_gpus(void *arg)
+{
+    arm(arg);
+}
+
 int hangwatch_create(struct hangwatch **out, uv_loop_t *loop,
-                     const struct output *output, hangwatch_frame_fn on_frame,
-                     void *arg, struct gpul_error *err)
+                     const struct hangwatch_config *config,
+                     hangwatch_frame_fn on_frame, void *arg,
+                     struct gpul_error *err)
 {
     struct hangwatch *w = calloc(1, sizeof(*w));
     *out = NULL;
     if (w == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "watch for hangs");
     }
-    int rc = uv_timer_init(loop, &w->timer);
+    int rc =
+        gpuwatch_create(&w->gpus, loop, config->node_name, on_gpus, w, err);
     if (rc != 0) {
+        free(w);
+        return rc;
+    }
+    rc = uv_timer_init(loop, &w->timer);
+    if (rc != 0) {
+        gpuwatch_destroy(w->gpus);
         free(w);
         return gpul_fail(err, GPUL_ESYS, "watch for hangs: %s",
                          uv_strerror(rc));
@@ -102,7 +117,7 @@ int hangwatch_create(struct hangwatch **out, uv_loop_t *loop,
     w->timer_ms = NEVER_MS;
     w->handle_count = 1;
     w->loop = loop;
-    w->output = output;
+    w->output = config->output;
     w->on_frame = on_frame;
     w->arg = arg;
     *out = w;
@@ -134,6 +149,8 @@ void hangwatch_end(struct hangwatch *w)
     w->has_news = false;
     w->has_stalls = false;
     w->look_ms = 0;
+    w->launch = NULL;
+    gpuwatch_end(w->gpus);
     rankstate_look_release(&w->before);
     beats_release(&w->beats);
     arm(w);
@@ -145,13 +162,15 @@ void hangwatch_destroy(struct hangwatch *w)
         return;
     }
     hangwatch_end(w);
+    gpuwatch_destroy(w->gpus);
     w->is_destroyed = true;
     uv_close((uv_handle_t *)&w->timer, on_timer_closed);
 }
 
 void hangwatch_begin(struct hangwatch *w, const Gpul__Hang *hang,
-                     uint32_t first_rank, uint32_t rank_count)
+                     const struct launch *launch)
 {
+    uint32_t rank_count = launch->rank_count;
     hangwatch_end(w);
     if (hang != NULL && hang->watch == GPUL__HANG__WATCH__OFF) {
         return;
@@ -165,7 +184,7 @@ void hangwatch_begin(struct hangwatch *w, const Gpul__Hang *hang,
         hangwatch_end(w);
         return;
     }
-    w->first_rank = first_rank;
+    w->launch = launch;
     w->rank_count = rank_count;
     arm(w);
 }
@@ -257,15 +276,23 @@ void hangwatch_ended(struct hangwatch *w, uint32_t local_rank)
 struct row {
     Gpul__StallRow message;
     char state[2];
+    char gpus[GPUL_FINDING_BYTES_MAX + 1];
+};
+
+/* What the ranks look like now. */
+struct looks {
+    struct rankstate_look now;
+    struct rankstate *states; /* by local rank */
+    uint32_t waited_ms;       /* since the look before; 0: there was none */
 };
 
 static void fill_row(struct row *row, const struct hangwatch *w,
-                     const struct beats_news *news, struct rankstate *state,
-                     uint32_t waited_ms)
+                     const struct beats_news *news, struct looks *looks)
 {
+    struct rankstate *state = &looks->states[news->local_rank];
     Gpul__StallRow *m = &row->message;
     gpul__stall_row__init(m);
-    m->rank = w->first_rank + news->local_rank;
+    m->rank = w->launch->first_rank + news->local_rank;
     m->kind = (Gpul__StallRow__Kind)news->kind;
     m->steps = news->steps;
     m->silence_ms = news->silence_ms;
@@ -274,7 +301,10 @@ static void fill_row(struct row *row, const struct hangwatch *w,
     if (news->kind == BEATS_RESUMED) {
         return;
     }
-    m->silence_ms += waited_ms;
+    m->silence_ms += looks->waited_ms;
+    gpuwatch_tell(row->gpus, w->gpus, w->launch, news->local_rank,
+                  w->pids[news->local_rank], &looks->now);
+    m->text = row->gpus;
     if (state->state == 0) {
         return;
     }
@@ -283,7 +313,7 @@ static void fill_row(struct row *row, const struct hangwatch *w,
     m->state = row->state;
     m->threads = state->threads;
     m->cpu_ms = state->cpu_ms;
-    m->look_ms = waited_ms;
+    m->look_ms = looks->waited_ms;
     m->wait_channel = state->wait_channel;
 }
 
@@ -304,8 +334,7 @@ static void send_rows(struct hangwatch *w, struct row *rows, size_t count)
     }
 }
 
-static void send_news(struct hangwatch *w, struct rankstate *states,
-                      uint32_t waited_ms)
+static void send_news(struct hangwatch *w, struct looks *looks)
 {
     struct row rows[GPUL_STALL_ROWS_MAX];
     size_t count = 0;
@@ -313,7 +342,7 @@ static void send_news(struct hangwatch *w, struct rankstate *states,
         if (w->news[i].kind == 0) {
             continue;
         }
-        fill_row(&rows[count++], w, &w->news[i], &states[i], waited_ms);
+        fill_row(&rows[count++], w, &w->news[i], looks);
         w->news[i].kind = 0;
         if (count == GPUL_STALL_ROWS_MAX) {
             send_rows(w, rows, count);
@@ -326,19 +355,22 @@ static void send_news(struct hangwatch *w, struct rankstate *states,
 /* All that is to be told, with what it looks like where that is known. */
 static void tell(struct hangwatch *w, uint64_t now_ms)
 {
-    struct rankstate_look now = {.list = NULL};
-    uint32_t waited_ms = w->look_ms > 0 ? (uint32_t)(now_ms - w->look_ms) : 0;
-    struct rankstate *states = calloc(w->rank_count, sizeof(*states));
-    if (states == NULL) {
+    struct looks looks = {
+        .states = calloc(w->rank_count, sizeof(*looks.states)),
+        .waited_ms = w->look_ms > 0 ? (uint32_t)(now_ms - w->look_ms) : 0,
+    };
+    if (looks.states == NULL) {
         return; /* it is told again when the silence has doubled */
     }
-    if (waited_ms > 0 && rankstate_look_take(&now, NULL) == 0) {
-        rankstate_read(states, w->pids, w->rank_count, &w->before, &now, NULL);
+    if (looks.waited_ms > 0 && rankstate_look_take(&looks.now, NULL) == 0) {
+        rankstate_read(looks.states, w->pids, w->rank_count, &w->before,
+                       &looks.now, NULL);
     }
-    send_news(w, states, waited_ms);
-    rankstate_look_release(&now);
+    send_news(w, &looks);
+    rankstate_look_release(&looks.now);
     rankstate_look_release(&w->before);
-    free(states);
+    gpuwatch_end(w->gpus);
+    free(looks.states);
     w->look_ms = 0;
     w->has_news = false;
     w->has_stalls = false;
@@ -355,6 +387,19 @@ static void collect(struct hangwatch *w, uint64_t now_ms)
     }
 }
 
+static void begin_look(struct hangwatch *w, uint64_t now_ms)
+{
+    if (rankstate_look_take(&w->before, NULL) == 0) {
+        w->look_ms = now_ms;
+        gpuwatch_begin(w->gpus);
+    }
+}
+
+static bool is_look_over(const struct hangwatch *w, uint64_t now_ms)
+{
+    return now_ms - w->look_ms >= LOOK_MS && !gpuwatch_is_looking(w->gpus);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct hangwatch *w = timer->data;
@@ -362,12 +407,10 @@ static void on_timer(uv_timer_t *timer)
     w->timer_ms = NEVER_MS;
     beats_tick(&w->beats, ranks_ms(w));
     collect(w, ranks_ms(w));
-    bool is_looking = w->look_ms > 0;
-    if (w->has_stalls && !is_looking) {
-        is_looking = rankstate_look_take(&w->before, NULL) == 0;
-        w->look_ms = is_looking ? now_ms : 0;
+    if (w->has_stalls && w->look_ms == 0) {
+        begin_look(w, now_ms);
     }
-    if (w->has_news && (!is_looking || now_ms - w->look_ms >= LOOK_MS)) {
+    if (w->has_news && (w->look_ms == 0 || is_look_over(w, now_ms))) {
         tell(w, now_ms);
     }
     arm(w);
@@ -381,7 +424,8 @@ static uint64_t next_ms(const struct hangwatch *w, uint64_t paused_ms)
         return 0;
     }
     next = next < NEVER_MS - paused_ms ? next + paused_ms : NEVER_MS;
-    if (w->look_ms > 0 && w->look_ms + LOOK_MS < next) {
+    if (w->look_ms > 0 && !gpuwatch_is_looking(w->gpus) &&
+        w->look_ms + LOOK_MS < next) {
         next = w->look_ms + LOOK_MS;
     }
     return next;

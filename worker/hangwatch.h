@@ -2,7 +2,7 @@
  *
  * Watches the ranks of this node for a step: reads their beat pipes, tells
  * worker/beats.h what happens and when, and says Stall of those that make none
- * any more, with what they look like. Edge.
+ * any more, with what they and their GPUs look like. Edge.
  *
  * The beat pipe: GPULAUNCH_BEAT_FD of a rank is its writing end, which does
  * not block: a rank whose pipe is full (64 KiB that no agent has read) gets
@@ -22,6 +22,7 @@
 
 #include "common/error.h"
 #include "proto/message.h"
+#include "worker/launch.h"
 #include "worker/output.h"
 
 struct hangwatch;
@@ -29,20 +30,26 @@ struct hangwatch;
 /* A Stall frame, unstamped, borrowed for the call. */
 typedef void (*hangwatch_frame_fn)(void *arg, Gpul__Frame *frame);
 
-/* `output` is that of the ranks, borrowed
- * until hangwatch_destroy. Errors: GPUL_ENOMEM, GPUL_ESYS. */
+/* Both are borrowed until hangwatch_destroy. */
+struct hangwatch_config {
+    const struct output *output; /* of the ranks */
+    const char *node_name;
+};
+
+/* Errors: GPUL_ENOMEM, GPUL_ESYS. */
 int hangwatch_create(struct hangwatch **out, uv_loop_t *loop,
-                     const struct output *output, hangwatch_frame_fn on_frame,
-                     void *arg, struct gpul_error *err);
+                     const struct hangwatch_config *config,
+                     hangwatch_frame_fn on_frame, void *arg,
+                     struct gpul_error *err);
 
 /* The memory goes when libuv lets go of it, so the loop must run once more.
  * NULL is fine. */
 void hangwatch_destroy(struct hangwatch *w);
 
-/* New ranks, as the job asks for (NULL: learned limits). Without memory they
- * are not watched. */
+/* New ranks, as the job asks for (NULL: learned limits); `launch` is theirs,
+ * borrowed until hangwatch_end. Without memory they are not watched. */
 void hangwatch_begin(struct hangwatch *w, const Gpul__Hang *hang,
-                     uint32_t first_rank, uint32_t rank_count);
+                     const struct launch *launch);
 
 /* They are gone, or nobody wants to hear of them any more. */
 void hangwatch_end(struct hangwatch *w);

@@ -7,24 +7,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "worker/evidence.h"
+#include "worker/procstat.h"
 
 enum {
     RECORD_BYTES = 8192, /* the kernel's CONSOLE_EXT_LOG_MAX */
     RECORDS_MAX = 4096,  /* of one look */
 };
-/* PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h. */
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCu
-
-static bool is_first_namespace(void)
-{
-    struct stat st;
-    return stat("/proc/self/ns/pid", &st) == 0 &&
-           st.st_ino == FIRST_PID_NAMESPACE;
-}
 
 void kernlog_open_fd(struct kernlog *k, int fd)
 {
@@ -33,7 +24,7 @@ void kernlog_open_fd(struct kernlog *k, int fd)
 
 void kernlog_open(struct kernlog *k)
 {
-    int fd = is_first_namespace()
+    int fd = procstat_is_first_namespace()
                  ? open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC)
                  : -1;
     if (fd >= 0 && lseek(fd, 0, SEEK_END) < 0) {

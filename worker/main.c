@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * gpulaunch-worker: keeper and agent of a node, or what an agent starts: a
- * probe, or hwloc in a process of its own.
+ * probe, or hwloc or NVML in a process of its own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@
 #include "proto/text.h"
 #include "worker/agent.h"
 #include "worker/client.h"
+#include "worker/gpuwatch.h"
 #include "worker/keeper.h"
 #include "worker/probe.h"
 #include "worker/remote.h"
@@ -263,6 +264,9 @@ int main(int argc, char *argv[])
     }
     if (argc > 1 && strcmp(argv[1], TOPOLOGY_VERB) == 0) {
         return topology_main(argc > 2 ? argv[2] : "");
+    }
+    if (argc > 1 && strcmp(argv[1], GPUWATCH_VERB) == 0) {
+        return gpuwatch_main();
     }
     gpul_startup_private();
     if (argc > 1 && strcmp(argv[1], REMOTE_VERB) == 0) {

@@ -13,8 +13,6 @@
 #include "worker/gpuplaces.h"
 #include "worker/topology.h"
 
-#define VISIBLE "CUDA_VISIBLE_DEVICES="
-
 /* What a decision is made from; on the heap, for its size. */
 struct scene {
     struct binding_input in;
@@ -64,16 +62,6 @@ static void read_machine(struct scene *s, const struct placement_input *in)
 /* ---- what each rank sees --------------------------------------------------
  */
 
-static const char *visible_value(char *const *environment)
-{
-    for (; *environment != NULL; environment++) {
-        if (strncmp(*environment, VISIBLE, strlen(VISIBLE)) == 0) {
-            return *environment + strlen(VISIBLE);
-        }
-    }
-    return NULL;
-}
-
 static int read_gpus(struct scene *s, const struct placement_input *in,
                      struct gpu_choice *visible, struct gpul_error *err)
 {
@@ -85,7 +73,7 @@ static int read_gpus(struct scene *s, const struct placement_input *in,
             return rc;
         }
         gpu_visible_choose(&visible[i], s->gpus.devices, s->gpus.count,
-                           visible_value(env.strings));
+                           gpu_visible_value((const char *const *)env.strings));
         env_release(&env);
     }
     s->in.gpus = s->gpus.gpus;

@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h. */
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu
 
 /* Fields of stat(5) that follow the name: the state is the 3rd. */
 enum {
@@ -76,4 +80,11 @@ bool procstat_read(struct procstat *out, pid_t pid)
         out->wait_channel[0] = 0;
     }
     return true;
+}
+
+bool procstat_is_first_namespace(void)
+{
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 &&
+           st.st_ino == FIRST_PID_NAMESPACE;
 }

@@ -31,4 +31,7 @@ bool procstat_read_quick(struct procstat *out, pid_t pid);
 /* A file of /proc/PID as NUL-terminated text; bytes read, or -1. */
 ssize_t procstat_file(pid_t pid, const char *file, char *text, size_t bytes);
 
+/* Are our pids those that the kernel and its drivers speak of? */
+bool procstat_is_first_namespace(void);
+
 #endif

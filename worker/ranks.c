@@ -336,7 +336,7 @@ int ranks_start(struct ranks *r, const struct launch *launch,
     r->launch = launch;
     r->held_generation = 0;
     rankstart_begin(&r->start, launch, r->logs);
-    hangwatch_begin(r->watch, all->job->hang, launch->first_rank, r->count);
+    hangwatch_begin(r->watch, all->job->hang, launch);
     raise_descriptor_limit(r->count);
     /* Without the folder torch says so, and its exception stays unread. */
     ranklogs_expect_errors(r->logs, launch->first_rank, r->count, NULL);

@@ -127,6 +127,19 @@ static const struct rankstate_process *find(const struct rankstate_look *look,
                                       sizeof(*look->list), compare_processes);
 }
 
+bool rankstate_descends(const struct rankstate_look *look, pid_t pid,
+                        pid_t from)
+{
+    const struct rankstate_process *process = find(look, pid);
+    for (int depth = 0; depth < DEPTH_MAX && process != NULL; depth++) {
+        if (process->pid == from) {
+            return true;
+        }
+        process = find(look, process->parent);
+    }
+    return false;
+}
+
 /* The first process of a rank, by its number. */
 struct owner {
     pid_t pid;

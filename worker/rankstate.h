@@ -58,4 +58,8 @@ int rankstate_read(struct rankstate *out, const pid_t *pids, size_t count,
                    const struct rankstate_look *before,
                    const struct rankstate_look *now, struct gpul_error *err);
 
+/* Is this process `from`, or does it descend from it? */
+bool rankstate_descends(const struct rankstate_look *look, pid_t pid,
+                        pid_t from);
+
 #endif

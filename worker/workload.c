@@ -51,11 +51,9 @@ void workload_notice(struct workload *w, const char *text)
     char line[GPUL_TEXT_BYTES_MAX + 1];
     snprintf(line, sizeof(line), "%s", text);
     gpul_text_clean(line, GPUL_TEXT_BYTES_MAX);
-    Gpul__Notice notice;
-    gpul__notice__init(&notice);
+    Gpul__Notice notice = GPUL__NOTICE__INIT;
     notice.text = line;
-    Gpul__Frame frame;
-    gpul__frame__init(&frame);
+    Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_NOTICE;
     frame.notice = &notice;
     w->handlers.on_frame(w->arg, &frame);
@@ -114,7 +112,8 @@ int workload_create(struct workload **out, const struct workload_config *config,
         rc = input_create(&w->input, w->loop, on_stream_frame, w, err);
     }
     if (rc == 0) {
-        rc = hangwatch_create(&w->watch, w->loop, w->output, on_stream_frame, w,
+        const struct hangwatch_config watch = {w->output, w->node_name};
+        rc = hangwatch_create(&w->watch, w->loop, &watch, on_stream_frame, w,
                               err);
     }
     if (rc == 0) {

@@ -31,6 +31,8 @@ for step in range(1, 21):
             time.sleep(0.01)
 END
 
+doubles=$bin/../tests/doubles
+
 # make_folder: for the steps of one job.
 make_folder()
 {
@@ -99,14 +101,54 @@ expect_json "$scratch/result.json" \
 forget_logs
 expect_nothing_left
 
+# on_gpus SCENARIO HOW [OPTION...]: the same training, each rank with a GPU of
+# its own as the double of NVML has it.
+on_gpus()
+{
+    printf 'node * gpus 4 utilization 100 power 120 power-limit 700\n%b\n' "$1" \
+        >"$scratch/scenario"
+    shift
+    export GPULAUNCH_DOUBLE_SCENARIO=$scratch/scenario
+    export LD_LIBRARY_PATH=$doubles CUDA_VISIBLE_DEVICES=0,1,2,3
+    start_training "$@"
+    unset GPULAUNCH_DOUBLE_SCENARIO LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES
+}
+
+spins='spins \(busy at low power, as while NCCL waits for another rank\)'
+
+it "GPUs that wait for the one that does nothing are told from it"
+on_gpus 'gpu local-1 2 utilization 0' stop --devices rank \
+    --result "$scratch/result.json"
+within 30 "no report of the hang" says 'rank 2: stopped by a signal \(T\)'
+expect_has "$err" 'rank 2: .*; SIMULATED: its GPU is idle$'
+expect_has "$err" "ranks? [013].*; SIMULATED: its GPU $spins\$"
+kill -CONT "$(cat "$folder/pid")"
+within 30 "nothing says that training goes on" says 'training goes on after'
+finish
+expect_status 0
+expect_json "$scratch/result.json" \
+    '"its GPU is idle" in r["stalls"][0]["text"] and
+    "its GPU spins" in r["stalls"][0]["text"]'
+expect_nothing_left
+
+it "an NVML that hangs holds the report up for 5 s, and is said"
+on_gpus 'fault node local-1 hang facts' stop
+within 40 "nothing says that NVML hangs" says \
+    'rank 2: .*; SIMULATED: GPU state unknown: NVML did not answer within 5 s$'
+expect_has "$err" 'ranks? [01].*; SIMULATED: the 2 GPUs that it may use spin'
+kill -CONT "$(cat "$folder/pid")"
+finish
+expect_status 0
+expect_nothing_left
+
 it "without beats, silence is a hang only where a limit was given"
 launch --nodes 1 --per-node 2 --self-test off -- \
     sh -c '[ -n "$GPULAUNCH_BEAT_FD" ] && sleep 4'
 expect_status 0
 expect_empty "$err"
 launch --nodes 1 --per-node 2 --self-test off --hang-timeout 1s -- \
-    sh -c '[ "$RANK" = 0 ] && sleep 6 || for i in 1 2 3 4 5 6 7 8; do
-        echo "$i" && sleep .6; done'
+    sh -c '[ "$RANK" = 0 ] && sleep 12 || for i in 1 2 3 4 5 6 7 8 9 10 11 12 \
+        13 14 15 16 17 18 19 20; do echo "$i" && sleep .6; done'
 expect_status 0
 expect_has "$err" 'training hangs: no output for .* \(limit 1 s\); nothing from rank 0 \(node local-0\); 1 other goes on'
 expect_nothing_left

@@ -75,11 +75,24 @@ static void test_long_entry(void **state)
     assert_int_equal(strlen(choice.refused), GPU_TEXT_BYTES - 1);
 }
 
+static void test_value_of(void **state)
+{
+    (void)state;
+    const char *const set[] = {"A=1", "CUDA_VISIBLE_DEVICES=0,1", "B=2", NULL};
+    const char *const empty[] = {"CUDA_VISIBLE_DEVICES=", NULL};
+    const char *const other[] = {"CUDA_VISIBLE_DEVICES_=1",
+                                 "XCUDA_VISIBLE_DEVICES=1", NULL};
+    assert_string_equal(gpu_visible_value(set), "0,1");
+    assert_string_equal(gpu_visible_value(empty), "");
+    assert_null(gpu_visible_value(other));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_long_entry),
+        cmocka_unit_test(test_value_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,30 @@ static void test_parse(void **state)
     assert_false(rankstate_parse(&p, "42 no brackets S 7 1 2 3"));
 }
 
+/* By number, as a look is. */
+static void test_descends(void **state)
+{
+    (void)state;
+    struct rankstate_process list[] = {
+        {.pid = 1},
+        {.pid = 7, .parent = 1},
+        {.pid = 8, .parent = 7},
+        {.pid = 9, .parent = 8},
+        {.pid = 20, .parent = 19}, /* whose parent could not be seen */
+        {.pid = 30, .parent = 31}, /* pids that were given anew meanwhile */
+        {.pid = 31, .parent = 30},
+    };
+    const struct rankstate_look look = {list, sizeof(list) / sizeof(list[0])};
+    assert_true(rankstate_descends(&look, 9, 7));
+    assert_true(rankstate_descends(&look, 9, 9));
+    assert_false(rankstate_descends(&look, 7, 9));
+    assert_false(rankstate_descends(&look, 20, 7));
+    assert_false(rankstate_descends(&look, 40, 7));
+    assert_false(rankstate_descends(&look, 31, 7));
+    const struct rankstate_look none = {.list = NULL};
+    assert_false(rankstate_descends(&none, 9, 9));
+}
+
 enum part { READS, STOPS, WORKS };
 
 /* Become a program that has one thread; this one may have a second, of a
@@ -139,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_descends),
         cmocka_unit_test(test_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
