@@ -151,13 +151,14 @@ holder_of()
 # within_node NODE COMMAND...: with its namespaces, and the environment of the
 # caller. For the lab's own commands.
 within_node()
-{
+(
     local pid
 
     pid=$(holder_of "$1")
     shift
-    nsenter --target "$pid" --net --uts --mount --ipc --wdns=/ -- "$@"
-}
+    umask "$caller_umask"
+    exec nsenter --target "$pid" --net --uts --mount --ipc --wdns=/ -- "$@"
+)
 
 # until_true SECONDS COMMAND...: false when it did not come true in time.
 until_true()
@@ -204,6 +205,7 @@ lab_exec()
     [ $# -ge 1 ] || misuse "exec $node: which command?"
     pid=$(holder_of "$node")
     home=$lab/nodes/$node/home
+    umask "$caller_umask"
     unset XDG_STATE_HOME XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME LAB
     export HOME=$home TMPDIR=$lab/nodes/$node/tmp HOSTNAME=$node
     export XDG_RUNTIME_DIR=$lab/nodes/$node/run

@@ -283,6 +283,9 @@ heal_one()
     block) apply_blocks "$2" ;;
     rate) end_rate "$2" "$3" ;;
     delay) end_delay "$2" "$3" ;;
-    off) [ "$4" != sshd ] || start_sshds "$2" 9>&- ;;
+    off)
+        new_boot "$2"
+        [ "$4" != sshd ] || start_sshds "$2" 9>&-
+        ;;
     esac
 }

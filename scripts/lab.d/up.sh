@@ -21,7 +21,6 @@ lab_up()
     check_up
     need_root
     preflight
-    umask 077
     make_folder
     trap give_up EXIT
     trap 'exit 130' INT
@@ -180,6 +179,8 @@ node_files()
 
     user=$(id -un)
     mkdir -p "$folder"/{home,tmp,run,etc}
+    new_boot "$1"
+    tr -d - </proc/sys/kernel/random/uuid >"$folder/etc/machine-id"
     cp "$lab/hosts" "$folder/etc/hosts"
     resolver_text >"$folder/etc/resolv.conf"
     echo "$1" >"$folder/etc/hostname"
@@ -192,6 +193,13 @@ node_files()
     [ "$user" = sshd ] || echo 'sshd:!:19000::::::' >>"$folder/etc/shadow"
     chmod 755 "$folder/etc"
     chmod 644 "$folder"/etc/{hosts,resolv.conf,hostname,nsswitch.conf,passwd}
+    chmod 444 "$folder"/etc/{boot_id,machine-id}
+}
+
+# new_boot NODE: another boot ID, in the same file: it may be shown already.
+new_boot()
+{
+    cat /proc/sys/kernel/random/uuid >"$lab/nodes/$1/etc/boot_id"
 }
 
 start_nodes()

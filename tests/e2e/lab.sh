@@ -43,6 +43,20 @@ for node in front node01 node03; do
     expect_out "$node"$'\n'"$node"$'\n'"$folder/home"$'\n'"$folder/tmp"
 done
 
+it "each node has a boot ID and a number of its own"
+for file in /proc/sys/kernel/random/boot_id /etc/machine-id; do
+    [ -e "$file" ] || continue
+    [ "$(for node in front node01 node02 node03; do
+        on "$node" cat "$file"
+    done | cat "$file" - | sort -u | wc -l)" -eq 5 ] || fail "$file is shared"
+done
+
+it "what a node makes has the mask of who called"
+for mask_here in 022 027; do
+    (umask "$mask_here" && on node01 sh -c umask) >"$out"
+    expect_out "0$mask_here"
+done
+
 it "exec becomes the command: its exit code, its folder, and signals reach it"
 on_node node01 sh -c 'exit 7'
 expect_status 7
@@ -110,9 +124,12 @@ lab sshd down node02
 on_node front ssh node02 true
 expect_status 255
 expect_has "$err" 'Connection refused'
-lab sshd up node02
-on_node front ssh node02 hostname
-expect_out node02
+(
+    umask 022
+    lab sshd up node02
+)
+on_node front ssh node02 'hostname; umask'
+expect_out $'node02\n0022'
 
 it "MaxStartups: of many sessions that do not authenticate, so many are heard"
 lab sshd up --max-startups 3:100:3 node02
@@ -161,6 +178,14 @@ on_second alpha ip -4 route
 expect_empty "$out"
 on_second alpha ip -6 -o address show dev eth0
 expect_has "$out" ' fd00:10::1:1/64 '
+
+it "dual stack: addresses of both kinds"
+lab up --id third --nodes 1 --dual-stack >"$out" 2>"$err"
+run env "TMPDIR=$scratch" "$project/scripts/lab" --lab third exec node01 -- \
+    getent ahosts front
+expect_has "$out" '^10\.10\.0\.1 '
+expect_has "$out" '^fd00:10::1 '
+lab down third
 
 it "no DNS: no name resolves, at once; literals do"
 on_second alpha getent hosts beta
@@ -222,6 +247,15 @@ within 20 "no lab was begun" test -e "$scratch/gpulaunch-lab.first"
 kill -INT "$front_end"
 finish
 expect_status 130
+machine_state >"$scratch/after"
+diff "$scratch/before" "$scratch/after" >"$out" || fail "not as it was"
+
+it "root without its rights: 77 and why, and nothing is left"
+run setpriv --bounding-set -all --inh-caps -all env "TMPDIR=$scratch" \
+    "$project/scripts/lab" up
+expect_status 77
+expect_lines "$err" 1
+expect_has "$err" 'cannot make a lab here: .*not permitted'
 machine_state >"$scratch/after"
 diff "$scratch/before" "$scratch/after" >"$out" || fail "not as it was"
 

@@ -238,6 +238,7 @@ except ConnectionResetError:
 PY
 
 it "kill: all processes of the node are gone, and its peers are not told"
+boot=$(on node03 cat /proc/sys/kernel/random/boot_id)
 run_behind "${on_front[@]}" "$python" "$scratch/wait.py" node03 "$scratch/up"
 within 20 "no connection to node03" test -e "$scratch/up"
 lab kill node03
@@ -251,6 +252,8 @@ expect_fault '^node03 is off: [1-9]'
 lab heal node03
 dial node03 22
 expect_out connected
+[ "$(on node03 cat /proc/sys/kernel/random/boot_id)" != "$boot" ] ||
+    fail "it comes back as if it had not been off"
 
 it "heal ends everything; what ran in the lab goes with it"
 lab heal
