@@ -220,15 +220,19 @@ lab heal node01
 dial node01 22
 expect_out connected
 
-# A connection whose other end says whether it has been told of an end.
+# A connection: what has come of it half a second after the file "over" is made?
 cat >"$scratch/wait.py" <<'PY'
+import os
 import socket
 import sys
+import time
 
 peer = socket.create_connection((sys.argv[1], 22), 5)
 peer.recv(100)
 open(sys.argv[2], "w").close()
-peer.settimeout(1)
+while not os.path.exists(sys.argv[3]):
+    time.sleep(0.01)
+peer.settimeout(0.5)
 try:
     print("ended" if peer.recv(100) == b"" else "data")
 except TimeoutError:
@@ -239,11 +243,13 @@ PY
 
 it "kill: all processes of the node are gone, and its peers are not told"
 boot=$(on node03 cat /proc/sys/kernel/random/boot_id)
-run_behind "${on_front[@]}" "$python" "$scratch/wait.py" node03 "$scratch/up"
+run_behind "${on_front[@]}" "$python" "$scratch/wait.py" node03 "$scratch/up" \
+    "$scratch/over"
 within 20 "no connection to node03" test -e "$scratch/up"
 lab kill node03
 lab ps node03 >"$scratch/ps"
 expect_empty "$scratch/ps"
+: >"$scratch/over"
 finish
 expect_out silence
 dial node03 22
