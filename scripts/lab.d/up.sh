@@ -210,6 +210,7 @@ start_nodes()
         node_files "$name"
         setsid unshare --net --uts --mount --ipc -- "$parts/node" \
             "$lab" "$name" >"$lab/nodes/$name/log" 2>&1 </dev/null &
+        disown
     done
     for name in switch "${names[@]}"; do
         until_true 30 node_has_begun "$name" || die "node $name did not" \
