@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/openssl.h"
 #include "proto/text.h"
 
 #define PREFIX "gpulaunch/1 "
@@ -160,7 +161,7 @@ static int create(struct gpul_keyring **out, bool is_server, const char *job_id,
         !gpul_text_is_valid(job_id, GPUL_TEXT_NAME)) {
         return gpul_fail(err, GPUL_EINVAL, "no job id");
     }
-    OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+    gpul_openssl_begin();
     struct gpul_keyring *k = calloc(1, sizeof(*k));
     if (k != NULL) {
         k->is_server = is_server;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "proto/limits.h"
+#include "proto/openssl.h"
 
 enum { DIGITS = 2 * GPUL_SECRET_BYTES };
 
@@ -205,6 +206,7 @@ static bool run_kdf(uint8_t *out, size_t n, const OSSL_PARAM *params)
 {
     /* No file of the system or of the user changes what we do. */
     OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+    gpul_openssl_begin();
     EVP_KDF *kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_HKDF, NULL);
     EVP_KDF_CTX *context = kdf == NULL ? NULL : EVP_KDF_CTX_new(kdf);
     bool is_done =
