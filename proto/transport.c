@@ -336,6 +336,8 @@ static void on_connect(uv_connect_t *request, int status)
         gpul_transport_fail(t, &why);
     } else if (!t->is_flushing && t->channel == NULL) {
         t->handlers->on_connected(t->arg);
+    } else if (!t->is_flushing && t->handlers->on_reached != NULL) {
+        t->handlers->on_reached(t->arg);
     }
 }
 

@@ -29,6 +29,9 @@ struct gpul_transport_handlers {
     /* TCP connect finished, of a dialled connection; with a keyring, dialled
      * or accepted, the peer has proved that it has its key. NULL: not told. */
     void (*on_connected)(void *arg);
+    /* TCP connect finished, of a dialled connection with a keyring; whether
+     * the peer has its key is still to be seen. NULL: not told. */
+    void (*on_reached)(void *arg);
     /* The first bytes of the peer have come, whatever they are. NULL: not
      * told. */
     void (*on_heard)(void *arg);

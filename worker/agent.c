@@ -423,6 +423,9 @@ static void handle(struct agent *a, const struct agent_event *event)
     case AGENT_EVENT_CONNECTED:
         agent_connected(a, event->text);
         break;
+    case AGENT_EVENT_REACHED:
+        agent_reached(a);
+        break;
     case AGENT_EVENT_LOST:
         agent_unconnected(a, event->text);
         break;

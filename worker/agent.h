@@ -94,6 +94,8 @@ enum agent_event_type {
                                         it, see worker/nccl_log.h */
     AGENT_EVENT_KEEPER_LOST = 14,    /* and its ranks with it; `unclean`, text:
                                         how, NULL: it ended */
+    AGENT_EVENT_REACHED = 15, /* who was dialled is there; CONNECTED follows
+                                 once it has shown its key */
 };
 
 /* What a probe is started for. */

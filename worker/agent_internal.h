@@ -80,6 +80,7 @@ struct agent {
     bool has_failed; /* out of memory within the step */
 
     /* The connection. */
+    bool is_reached; /* by the present try to connect */
     bool is_connected;
     uint32_t tries;
     struct gpul_rng rng; /* spreads the tries */
@@ -186,8 +187,9 @@ uint32_t agent_grace_ms(const struct agent *a);
 /* The connection is of no use any more: stop, discard, leave. */
 void agent_lost(struct agent *a, const char *why);
 
-/* The connection stands; it could not be made, or has ended; the time to
- * join is over. */
+/* Who was dialled is there; the connection stands; it could not be made, or has
+ * ended; the time to join is over. */
+void agent_reached(struct agent *a);
 void agent_connected(struct agent *a, const char *address);
 void agent_unconnected(struct agent *a, const char *why);
 void agent_join_overdue(struct agent *a);

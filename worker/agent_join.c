@@ -27,12 +27,18 @@ static void retry_later(struct agent *a, const char *why)
     snprintf(a->last_error, sizeof(a->last_error), "%s", why);
 }
 
+void agent_reached(struct agent *a)
+{
+    a->is_reached = a->state == AGENT_CONNECTING;
+}
+
 void agent_connected(struct agent *a, const char *address)
 {
     if (a->state != AGENT_CONNECTING) {
         return;
     }
     agent_move(a, AGENT_HELLO);
+    a->is_reached = false;
     a->is_connected = true;
     Gpul__Facts facts = *a->config.facts;
     facts.address = agent_text(address);
@@ -57,6 +63,7 @@ void agent_connected(struct agent *a, const char *address)
 
 void agent_unconnected(struct agent *a, const char *why)
 {
+    a->is_reached = false;
     if (a->state == AGENT_HELLO || a->state == AGENT_CONNECTING) {
         a->is_connected = false;
         retry_later(a, why);
@@ -70,7 +77,9 @@ void agent_join_overdue(struct agent *a)
     char waited[AGENT_DURATION_BYTES];
     int exit_code = a->is_held ? AGENT_EXIT_LOST : AGENT_EXIT_DEADLINE;
     gpul_format_duration(waited, a->join_ms);
-    if (a->state == AGENT_HELLO) {
+    /* What an earlier try was told says more than the silence of the last. */
+    bool is_silent = a->is_reached && a->last_error[0] == 0;
+    if (a->state == AGENT_HELLO || is_silent) {
         agent_leave(a, exit_code,
                     "connected to the coordinator at %s, but it did not answer "
                     "within %s",

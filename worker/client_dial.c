@@ -23,6 +23,12 @@ static const struct gpul_hostport *dialled(const struct client *c)
                                  config->coordinator_count];
 }
 
+static void on_reached(void *arg)
+{
+    client_post(arg, AGENT_EVENT_REACHED, NULL);
+    client_pump(arg);
+}
+
 static void on_connected(void *arg)
 {
     struct client *c = arg;
@@ -72,6 +78,7 @@ static void on_overdue(uv_timer_t *timer)
 void client_dial(struct client *c)
 {
     static const struct gpul_transport_handlers handlers = {
+        .on_reached = on_reached,
         .on_connected = on_connected,
         .on_message = on_message,
         .on_closed = on_closed,

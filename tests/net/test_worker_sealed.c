@@ -240,6 +240,21 @@ static void test_closed(void **state)
                                  "connection before it had shown a key\n"));
 }
 
+/* A coordinator that takes the call, and says nothing. */
+static void test_silence(void **state)
+{
+    (void)state;
+    struct post p;
+    char text[TEXT_BYTES];
+    open_post(&p, "700ms");
+    int fd = take_call(&p);
+    assert_int_equal(close_post(&p, text), 40);
+    close(fd);
+    assert_non_null(strstr(text, "gpulaunch-worker: node-0: connected to the "
+                                 "coordinator at 127.0.0.1:"));
+    assert_non_null(strstr(text, ", but it did not answer within 700 ms\n"));
+}
+
 static int pipe_with(const char *text)
 {
     int ends[2];
@@ -282,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_wrong_secret),
         cmocka_unit_test(test_wrong_secret_said),
         cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_silence),
         cmocka_unit_test(test_no_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

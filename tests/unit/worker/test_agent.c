@@ -75,6 +75,37 @@ static void test_no_welcome(void **state)
     play_close(&p);
 }
 
+/* The same of one that does not even show its key; but what an earlier try
+ * was told says more. */
+static void test_no_key(void **state)
+{
+    (void)state;
+    struct play p;
+    play_open(&p);
+    play_wait(&p, 0);
+    assert_string_equal(play_event(&p, AGENT_EVENT_REACHED, NULL), "");
+    assert_string_equal(play_wait(&p, 10000),
+                        "leave 40 \"connected to the coordinator at "
+                        "127.0.0.1:9, but it did not answer within 10 s\"");
+    play_close(&p);
+    play_open(&p);
+    play_wait(&p, 0);
+    play_event(&p, AGENT_EVENT_REACHED, NULL);
+    play_event(&p, AGENT_EVENT_LOST, "wrong secret");
+    assert_string_equal(play_wait(&p, 50), "connect");
+    play_event(&p, AGENT_EVENT_REACHED, NULL);
+    assert_string_equal(play_wait(&p, 10000),
+                        "leave 40 \"no connection to the coordinator at "
+                        "127.0.0.1:9 within 10 s: wrong secret\"");
+    play_close(&p);
+    play_open(&p);
+    play_wait(&p, 0);
+    play_event(&p, AGENT_EVENT_REACHED, NULL);
+    assert_string_equal(play_event(&p, AGENT_EVENT_CONNECTED, "10.0.0.1"),
+                        "send(hello)");
+    play_close(&p);
+}
+
 /* A connection that is lost before Welcome is tried again. */
 static void test_lost_before_welcome(void **state)
 {
@@ -331,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_whole_life),
         cmocka_unit_test(test_connect_bounded),
         cmocka_unit_test(test_no_welcome),
+        cmocka_unit_test(test_no_key),
         cmocka_unit_test(test_lost_before_welcome),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_ports),
