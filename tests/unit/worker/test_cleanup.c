@@ -17,14 +17,15 @@
 
 static char job[32];
 
-/* A process with this environment that has been executed when this returns. */
+/* A process with this environment that has been executed when this returns. It
+ * then executes nothing more: while it did, it would have no environment. */
 static pid_t start(char *const *environment)
 {
     int ready[2];
     char byte;
     char shell[] = "/bin/sh";
     char flag[] = "-c";
-    char script[] = "echo; exec sleep 1000";
+    char script[] = "echo; kill -STOP $$";
     char *arguments[] = {shell, flag, script, NULL};
     assert_int_equal(pipe(ready), 0);
     fflush(NULL);
