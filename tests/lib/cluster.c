@@ -305,7 +305,8 @@ struct sim_link *cluster_connect(struct cluster *c, uint32_t node)
     snprintf(address, sizeof(address), "10.9.0.%u", node);
     step(c, (struct rendezvous_event){.kind = RENDEZVOUS_PEER_OPENED,
                                       .conn = link->conn,
-                                      .text = address});
+                                      .text = address,
+                                      .name = c->nodes[node].name});
     return link;
 }
 

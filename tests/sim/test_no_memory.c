@@ -104,7 +104,8 @@ static void join(struct play *p, uint32_t conn)
     frame.hello = &hello;
     step(p, (struct rendezvous_event){.kind = RENDEZVOUS_PEER_OPENED,
                                       .conn = conn,
-                                      .text = "10.9.0.1"});
+                                      .text = "10.9.0.1",
+                                      .name = name});
     say(p, conn, &frame);
 }
 
