@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hostlist.h"
 #include "common/hostport.h"
 #include "common/units.h"
 #include "coordinator/text.h"

@@ -443,7 +443,8 @@ void ending_node_gone(struct rendezvous *r, struct node *node,
 void ending_leave(struct rendezvous *r, struct node *node,
                   const Gpul__Leave *leave);
 
-/* A member is gone, before DONE: free its place, or end the job by it. */
+/* A member is gone, before DONE: free its place, or end the job by it. The
+ * place may be another node's next; nothing is to be read from it. */
 void ending_lost(struct rendezvous *r, struct node *node, const char *why);
 
 /* The bound of the current phase is reached. */

@@ -329,6 +329,8 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
         r->pending++;
         if (node->last_words != NULL) {
             decide_never_joined(r, node);
+        } else if (r->roster.is_open) {
+            roster_remove(&r->roster, node);
         }
         return;
     case PHASE_ASSIGNING:

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "common/units.h"
 #include "coordinator/core.h"
 
 struct refusal {
@@ -87,6 +88,14 @@ static void judge_place(struct refusal *out, const struct rendezvous *r,
     if (r->phase >= PHASE_DRAINING) {
         REFUSE(out, JOB_OVER, "node %s came when the job had ended",
                hello->node_name);
+    } else if (node == NULL && r->roster.was_open) {
+        if (!r->roster.is_open) {
+            REFUSE(out, SURPLUS,
+                   "node %s from %s is one too many: job %s has its %u node%s "
+                   "already",
+                   hello->node_name, r->peers[conn].address, r->job.job_id,
+                   r->roster.count, gpul_plural(r->roster.count));
+        }
     } else if (node == NULL) {
         REFUSE(out, UNKNOWN_NAME,
                "no node of the name %s is expected in job %s", hello->node_name,
@@ -147,9 +156,27 @@ bool hello_let_in(struct rendezvous *r, uint32_t conn, struct node *node,
     return true;
 }
 
+/* Every place of an open roster is taken: now their order is known. */
+static void close_roster(struct rendezvous *r)
+{
+    roster_close(&r->roster);
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        struct node *node = &r->roster.nodes[i];
+        r->peers[node->conn].node = node;
+    }
+}
+
+/* `node`: of that name, NULL: there is none yet. */
 static void admit(struct rendezvous *r, uint32_t conn, struct node *node,
                   const Gpul__Hello *hello)
 {
+    if (node == NULL) {
+        node = roster_add(&r->roster, hello->node_name);
+        if (node == NULL) {
+            outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a node");
+            return;
+        }
+    }
     if (node_is_here(node)) {
         /* The same agent dialled again: its old connection is dead. */
         uint32_t old = node->conn;
@@ -162,6 +189,9 @@ static void admit(struct rendezvous *r, uint32_t conn, struct node *node,
     tell_joined(r, node);
     r->pending = r->roster.count - r->roster.joined;
     if (r->pending == 0) {
+        if (r->roster.is_open) {
+            close_roster(r);
+        }
         placing_begin(r, "every node is here");
     }
 }

@@ -2,6 +2,7 @@
 #include "coordinator/missing.h"
 
 #include "common/buf.h"
+#include "common/hostlist.h"
 #include "common/units.h"
 
 static uint32_t collect(struct gpul_hostlist *names, const struct roster *r,
@@ -12,7 +13,7 @@ static uint32_t collect(struct gpul_hostlist *names, const struct roster *r,
         if (!lacks(r, i, arg)) {
             continue;
         }
-        if (count++ < MISSING_NAMES_MAX) {
+        if (count++ < MISSING_NAMES_MAX && r->nodes[i].name != NULL) {
             gpul_hostlist_push(names, r->nodes[i].name);
         }
     }

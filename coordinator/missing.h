@@ -16,7 +16,7 @@ typedef bool (*missing_fn)(const struct roster *r, uint32_t node_rank,
 
 /* Write the names of the nodes that `lacks` is true for: the first ten,
  * folded, then a count. Returns how many there are. Without memory for the
- * names only the count is given. */
+ * names, or where nobody knows them yet, only the count is given. */
 uint32_t missing_names(struct text *out, const struct roster *r,
                        missing_fn lacks, const void *arg);
 

@@ -378,6 +378,22 @@ static void check_pending(const struct rendezvous *r)
     assert(pending > 0);
 }
 
+/* A place of an open roster belongs to a connection. */
+static void check_names(const struct rendezvous *r)
+{
+    const struct roster *roster = &r->roster;
+    if (r->phase < PHASE_GATHERING || roster->count == 0) {
+        return;
+    }
+    assert(!roster->is_open || r->phase != PHASE_GATHERING ||
+           roster->named == roster->joined);
+    assert(roster->is_open || roster->named == roster->count);
+    for (uint32_t i = 0; i < roster->named; i++) {
+        assert(roster_find(roster, roster->by_name[i]->name) ==
+               roster->by_name[i]);
+    }
+}
+
 /* Who is away is waited for; a generation is not put together without it. */
 static void check_aways(const struct rendezvous *r)
 {
@@ -424,6 +440,7 @@ void rendezvous_check(const struct rendezvous *r)
 {
     assert(r->outcome.is_decided == (r->phase >= PHASE_DRAINING));
     check_connections(r);
+    check_names(r);
     check_input(r);
     check_input_away(r);
     if (r->generation > 0) {

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hostlist.h"
 #include "common/units.h"
+#include "coordinator/text.h"
 #include "proto/limits.h"
 
 static int compare_naturally(const void *a, const void *b)
@@ -20,24 +22,31 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*left)->name, (*right)->name);
 }
 
-static int read_names(struct roster *r, const Gpul__Job *job,
+static int compare_nodes(const void *a, const void *b)
+{
+    const struct node *left = a;
+    const struct node *right = b;
+    return gpul_hostlist_compare(left->name, right->name);
+}
+
+static int read_names(struct gpul_hostlist *names, const Gpul__Job *job,
                       struct gpul_error *err)
 {
     for (size_t i = 0; i < job->n_node_names; i++) {
-        int rc = gpul_hostlist_expand(&r->names, job->node_names[i],
-                                      GPUL_NODES_MAX, err);
+        int rc = gpul_hostlist_expand(names, job->node_names[i], GPUL_NODES_MAX,
+                                      err);
         if (rc != 0) {
             return gpul_wrap(err, rc, "the list of node names");
         }
     }
-    if (r->names.count != job->node_count) {
+    if (names->count != job->node_count) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "%zu node name%s given for %u node%s", r->names.count,
-                         r->names.count == 1 ? " was" : "s were",
-                         job->node_count, gpul_plural(job->node_count));
+                         "%zu node name%s given for %u node%s", names->count,
+                         names->count == 1 ? " was" : "s were", job->node_count,
+                         gpul_plural(job->node_count));
     }
-    for (size_t i = 0; i < r->names.count; i++) {
-        if (strlen(r->names.names[i]) > GPUL_NAME_BYTES_MAX) {
+    for (size_t i = 0; i < names->count; i++) {
+        if (strlen(names->names[i]) > GPUL_NAME_BYTES_MAX) {
             return gpul_fail(err, GPUL_EINVAL,
                              "a node name is longer than %u bytes",
                              GPUL_NAME_BYTES_MAX);
@@ -46,14 +55,25 @@ static int read_names(struct roster *r, const Gpul__Job *job,
     return 0;
 }
 
-static int index_names(struct roster *r, struct gpul_error *err)
+/* The nodes that have a name are the first `named`. */
+static void index_names(struct roster *r)
 {
-    for (uint32_t i = 0; i < r->count; i++) {
-        r->nodes[i].name = r->names.names[i];
-        r->nodes[i].conn = NO_CONN;
+    for (uint32_t i = 0; i < r->named; i++) {
         r->by_name[i] = &r->nodes[i];
     }
-    qsort(r->by_name, r->count, sizeof(struct node *), compare_names);
+    qsort(r->by_name, r->named, sizeof(struct node *), compare_names);
+}
+
+/* The names change their owner. */
+static int take_names(struct roster *r, struct gpul_hostlist *names,
+                      struct gpul_error *err)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        r->nodes[i].name = names->names[i];
+        names->names[i] = NULL;
+    }
+    r->named = r->count;
+    index_names(r);
     for (uint32_t i = 1; i < r->count; i++) {
         if (compare_names(&r->by_name[i - 1], &r->by_name[i]) == 0) {
             return gpul_fail(err, GPUL_EINVAL, "node %s is listed twice",
@@ -63,44 +83,58 @@ static int index_names(struct roster *r, struct gpul_error *err)
     return 0;
 }
 
+static int make_nodes(struct roster *r, uint32_t count, struct gpul_error *err)
+{
+    r->count = count;
+    r->nodes = calloc(count, sizeof(*r->nodes));
+    r->by_name = calloc(count, sizeof(struct node *));
+    if (r->nodes == NULL || r->by_name == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory for %u nodes", count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        r->nodes[i].conn = NO_CONN;
+    }
+    return 0;
+}
+
 int roster_init(struct roster *r, const Gpul__Job *job, struct gpul_error *err)
 {
-    *r = (struct roster){0};
-    gpul_hostlist_init(&r->names);
-    int rc = read_names(r, job, err);
-    if (rc != 0) {
-        goto done;
+    struct gpul_hostlist names;
+    *r = (struct roster){.is_open = job->n_node_names == 0};
+    r->was_open = r->is_open;
+    gpul_hostlist_init(&names);
+    int rc = r->is_open ? 0 : read_names(&names, job, err);
+    if (rc == 0 && !job->names_are_ordered) {
+        qsort(names.names, names.count, sizeof(char *), compare_naturally);
     }
-    if (!job->names_are_ordered) {
-        qsort(r->names.names, r->names.count, sizeof(char *),
-              compare_naturally);
+    if (rc == 0) {
+        rc = make_nodes(r, job->node_count, err);
     }
-    r->count = job->node_count;
-    r->nodes = calloc(r->count, sizeof(*r->nodes));
-    r->by_name = calloc(r->count, sizeof(struct node *));
-    if (r->nodes == NULL || r->by_name == NULL) {
-        rc = gpul_fail(err, GPUL_ENOMEM, "out of memory for %u nodes",
-                       job->node_count);
-        goto done;
+    if (rc == 0 && !r->is_open) {
+        rc = take_names(r, &names, err);
     }
-    rc = index_names(r, err);
-done:
+    gpul_hostlist_release(&names);
     if (rc != 0) {
         roster_release(r);
     }
     return rc;
 }
 
+static void release_node(struct node *node)
+{
+    free((char *)(uintptr_t)node->name);
+    free(node->hostname);
+    free(node->probe_address);
+    free(node->last_words);
+}
+
 void roster_release(struct roster *r)
 {
     for (uint32_t i = 0; r->nodes != NULL && i < r->count; i++) {
-        free(r->nodes[i].hostname);
-        free(r->nodes[i].probe_address);
-        free(r->nodes[i].last_words);
+        release_node(&r->nodes[i]);
     }
     free(r->nodes);
     free(r->by_name);
-    gpul_hostlist_release(&r->names);
     *r = (struct roster){0};
 }
 
@@ -108,7 +142,7 @@ struct node *roster_find(const struct roster *r, const char *name)
 {
     struct node key = {.name = name};
     const struct node *key_pointer = &key;
-    struct node **found = bsearch(&key_pointer, r->by_name, r->count,
+    struct node **found = bsearch(&key_pointer, r->by_name, r->named,
                                   sizeof(struct node *), compare_names);
     return found == NULL ? NULL : *found;
 }
@@ -117,6 +151,65 @@ uint32_t roster_index(const struct roster *r, const struct node *node)
 {
     return (uint32_t)(node - r->nodes);
 }
+
+/* ---- an open roster ---- */
+
+/* Where the name is in by_name, or would be. */
+static uint32_t find_place(const struct roster *r, const char *name)
+{
+    uint32_t low = 0;
+    uint32_t high = r->named;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (strcmp(r->by_name[middle]->name, name) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+struct node *roster_add(struct roster *r, const char *name)
+{
+    assert(r->is_open && r->named < r->count);
+    struct node *node = r->nodes;
+    while (node->name != NULL) {
+        node++;
+    }
+    node->name = text_copy(name);
+    if (node->name == NULL) {
+        return NULL;
+    }
+    uint32_t place = find_place(r, name);
+    memmove(&r->by_name[place + 1], &r->by_name[place],
+            (r->named - place) * sizeof(struct node *));
+    r->by_name[place] = node;
+    r->named++;
+    return node;
+}
+
+void roster_remove(struct roster *r, struct node *node)
+{
+    assert(r->is_open && node->conn == NO_CONN);
+    uint32_t place = find_place(r, node->name);
+    assert(r->by_name[place] == node);
+    r->named--;
+    memmove(&r->by_name[place], &r->by_name[place + 1],
+            (r->named - place) * sizeof(struct node *));
+    release_node(node);
+    *node = (struct node){.conn = NO_CONN};
+}
+
+void roster_close(struct roster *r)
+{
+    assert(r->is_open && r->named == r->count);
+    r->is_open = false;
+    qsort(r->nodes, r->count, sizeof(*r->nodes), compare_nodes);
+    index_names(r);
+}
+
+/* ---- members ---- */
 
 /* hostname, boot_id and address behind one another in one block. */
 static char *facts_copy(const Gpul__Facts *facts, size_t *boot_id_at,

@@ -4,7 +4,11 @@
  * which connection, and what is known of each. Pure.
  *
  * The order is fixed before anybody has joined, so the same members get the
- * same ranks whatever the order of their arrival.
+ * same ranks whatever the order of their arrival. A roster may be open
+ * instead: no name is known beforehand, each place goes to the next node that
+ * asks, whatever its name, and is free again when that leaves. Once all places
+ * are taken it is closed, which puts the nodes in the natural order of their
+ * names; from then on it is as any other.
  */
 #ifndef COORDINATOR_ROSTER_H
 #define COORDINATOR_ROSTER_H
@@ -13,13 +17,12 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/hostlist.h"
 #include "proto/message.h"
 
 #define NO_CONN UINT32_MAX
 
 struct node {
-    const char *name; /* owned by the roster's list */
+    const char *name; /* owned; NULL: a place of an open roster is free */
     /* What the Hello said; one block, NULL until the first one. It outlives
      * the connection, so that a lost node can be named with its host. */
     char *hostname;
@@ -53,18 +56,20 @@ struct node {
 };
 
 struct roster {
-    struct gpul_hostlist names;
     struct node *nodes;
     struct node **by_name; /* sorted, for the look-up */
     uint32_t count;
     uint32_t joined; /* nodes with a connection */
+    uint32_t named;  /* in by_name: `count`, or fewer while it is open */
     uint32_t host_count;
+    bool is_open;
+    bool was_open; /* or is */
 };
 
 /* Expect the nodes named by host-list expressions, in the order given or in
- * natural order. On failure the roster is empty. Errors: GPUL_EINVAL with a
- * sentence (a bad expression, a name twice, not node_count names),
- * GPUL_ENOMEM. */
+ * natural order; without an expression the roster is open, with node_count
+ * places. On failure it is empty. Errors: GPUL_EINVAL with a sentence (a bad
+ * expression, a name twice, not node_count names), GPUL_ENOMEM. */
 int roster_init(struct roster *r, const Gpul__Job *job, struct gpul_error *err);
 
 /* An all-zero roster may be released too. */
@@ -74,6 +79,18 @@ void roster_release(struct roster *r);
 struct node *roster_find(const struct roster *r, const char *name);
 
 uint32_t roster_index(const struct roster *r, const struct node *node);
+
+/* A free place of an open roster for this name, which is new; NULL: out of
+ * memory. Pointers to other nodes stay good. */
+struct node *roster_add(struct roster *r, const char *name);
+
+/* Its place is free again, and nothing is known of it. The roster is open, and
+ * the node not here. */
+void roster_remove(struct roster *r, struct node *node);
+
+/* No place is free: put the nodes in order. A pointer to a node means another
+ * one afterwards. */
+void roster_close(struct roster *r);
 
 /* Put a node on a connection and keep what it says of itself. Returns 0, or
  * GPUL_ENOMEM and nothing changed. */

@@ -111,7 +111,7 @@ static const struct gpul_field_rule job_fields[] = {
     CHOICE("mode", 1),
     NODE_COUNT("node_count"),
     NUMBER("ranks_per_node", 0, GPUL_RANKS_PER_NODE_MAX),
-    LIST("node_names", NAME, 1, GPUL_NODES_MAX, 1, GPUL_HOSTLIST_BYTES_MAX),
+    LIST("node_names", NAME, 0, GPUL_NODES_MAX, 1, GPUL_HOSTLIST_BYTES_MAX),
     FLAG("names_are_ordered"),
     NUMBER("join_timeout_ms", 1, UINT32_MAX),
     ANY32("timeout_ms"),

@@ -151,7 +151,7 @@ static void send_job(struct world *w, uint8_t choice)
     job.node_count = 3;
     job.ranks_per_node = choice >> 2 & 3u;
     job.node_names = &names;
-    job.n_node_names = 1;
+    job.n_node_names = job.ranks_per_node == 3 ? 0 : 1;
     job.join_timeout_ms = 5000;
     job.timeout_ms = (choice & 16u) != 0 ? 10000 : 0;
     job.grace_ms = 500;

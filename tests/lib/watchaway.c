@@ -105,8 +105,8 @@ void watch_hear_gone(struct cluster *c, const char *name)
             return;
         }
     }
-    if (w->generation == 0) {
-        watch_decide(w, 40);
+    if (w->generation == 0 && c->job.n_node_names > 0) {
+        watch_decide(w, 40); /* else nobody knows the name */
     }
 }
 

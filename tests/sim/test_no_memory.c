@@ -20,6 +20,7 @@ enum { NODES = 2, ALLOCATIONS_MAX = 1000 };
 struct play {
     struct rendezvous *core;
     bool has_gpus;
+    bool is_open;    /* no name is known beforehand */
     uint32_t attach; /* number of the agents that join */
     uint32_t generation;
     int status; /* of the first step that failed */
@@ -74,7 +75,7 @@ static void send_job(struct play *p)
     job.node_count = NODES;
     job.ranks_per_node = 1;
     job.node_names = &names;
-    job.n_node_names = 1;
+    job.n_node_names = p->is_open ? 0 : 1;
     job.join_timeout_ms = 1000;
     job.forwards_output = true;
     job.self_test = &self_test;
@@ -270,7 +271,7 @@ static void lose_keeper(struct play *p, uint32_t conn)
     say(p, conn, &frame);
 }
 
-enum story { ON_HOST, ON_GPUS, WITH_CRASHES, STORIES };
+enum story { ON_HOST, ON_GPUS, WITH_CRASHES, OPEN, STORIES };
 
 /* The whole job; returns what the first step that failed gave. */
 static int play(size_t fail_at, enum story story)
@@ -283,8 +284,11 @@ static int play(size_t fail_at, enum story story)
                      leave},
         [WITH_CRASHES] = {join, get_ready, begin_anew, get_ready,
                           start_listening, pass, come_back, lose_keeper},
+        [OPEN] = {join, get_ready, start_listening, pass, end_rank, leave},
     };
-    struct play p = {.has_gpus = story == ON_GPUS, .generation = 1};
+    struct play p = {.has_gpus = story == ON_GPUS,
+                     .is_open = story == OPEN,
+                     .generation = 1};
     struct rendezvous_config config = {
         .epoch = 1, .seed = 7, .version = "0.1.0"};
     memory_watch();
@@ -342,12 +346,20 @@ static void test_each_allocation_with_crashes(void **state)
     fail_each_allocation(WITH_CRASHES);
 }
 
+/* And where no name is known beforehand. */
+static void test_each_allocation_of_open_job(void **state)
+{
+    (void)state;
+    fail_each_allocation(OPEN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_allocation),
         cmocka_unit_test(test_each_allocation_on_gpus),
         cmocka_unit_test(test_each_allocation_with_crashes),
+        cmocka_unit_test(test_each_allocation_of_open_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -450,6 +450,9 @@ static uint32_t run_seed(uint64_t seed, bool is_traced)
         draw_strangers(&c);
         draw_operator(&c);
     }
+    if (seed % 4 == 0) {
+        c.job.n_node_names = 0; /* the same nodes, but nobody expects them */
+    }
     watch_init(&watch, &c, seed);
     cluster_start(&c);
     cluster_run(&c, END_MS);

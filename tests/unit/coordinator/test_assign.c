@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "common/hostlist.h"
 #include "coordinator/assign.h"
 #include "coordinator/missing.h"
 #include "coordinator/text.h"
