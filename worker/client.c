@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "proto/limits.h"
+#include "proto/text.h"
 
 static void step(struct client *c, struct agent_event *event);
 
@@ -176,6 +177,24 @@ void client_tell_keeper(struct client *c, enum keeper_packet_type type)
     keeperlink_send(c->keeper, &packet, NULL, 0, NULL);
 }
 
+/* Of a member: the coordinator is told why, and need not wait for another
+ * agent. The keeper stops the ranks. */
+static void fail(struct client *c, const char *why)
+{
+    char text[GPUL_TEXT_BYTES_MAX + 1];
+    snprintf(text, sizeof(text), "%s", why);
+    gpul_text_clean(text, GPUL_TEXT_BYTES_MAX);
+    Gpul__Leave leave;
+    gpul__leave__init(&leave);
+    leave.text = text;
+    Gpul__Frame frame;
+    gpul__frame__init(&frame);
+    frame.body_case = GPUL__FRAME__BODY_LEAVE;
+    frame.leave = &leave;
+    on_frame(c, &frame);
+    client_leave(c, AGENT_EXIT_FAILED, why);
+}
+
 static void apply(struct client *c, const struct agent_action *action)
 {
     struct gpul_error err;
@@ -246,7 +265,7 @@ static void apply(struct client *c, const struct agent_action *action)
         break;
     }
     if (rc != 0) {
-        client_leave(c, AGENT_EXIT_FAILED, err.text);
+        fail(c, err.text);
     }
 }
 

@@ -45,7 +45,7 @@ struct ranks {
     uint32_t held_generation; /* 0: nothing is held */
     bool is_stopping;         /* what is held: nothing more is started */
     bool is_orphaned;         /* the keeper is gone: the end is near */
-    uint32_t without_output;
+    uint32_t without_pipes;   /* held ones whose pipes did not come along */
     struct rankstart start;
     struct rankexits exits;
 };
@@ -92,7 +92,7 @@ static void forget(struct ranks *r)
     r->has_begun = false;
     r->held_generation = 0;
     r->is_stopping = false;
-    r->without_output = 0;
+    r->without_pipes = 0;
 }
 
 void ranks_destroy(struct ranks *r)
@@ -139,19 +139,11 @@ bool ranks_have_begun(const struct ranks *r)
 void ranks_tell_restart(const struct ranks *r, uint32_t agent,
                         char text[GPUL_TEXT_BYTES_MAX])
 {
-    uint32_t lost = r->without_output;
     snprintf(text, GPUL_TEXT_BYTES_MAX,
              "the agent of this node was restarted (agent %u); the console may "
              "lack some lines%s",
              agent,
              ranklogs_is_on(r->logs) ? ", the log files are complete" : "");
-    if (lost > 0) {
-        snprintf(text, GPUL_TEXT_BYTES_MAX,
-                 "the agent of this node was restarted (agent %u) and could "
-                 "not take over the output of %u rank%s: too many open files, "
-                 "raise ulimit -n",
-                 agent, lost, lost == 1 ? "" : "s");
-    }
 }
 
 bool ranks_have_exits(const struct ranks *r)
@@ -320,12 +312,25 @@ static void adopt(struct ranks *r, uint32_t local_rank)
     }
 }
 
+/* A rank whose output nobody reads stands still once its pipe is full, and one
+ * whose input nobody ends waits for ever. */
+static int check_held(const struct ranks *r, struct gpul_error *err)
+{
+    uint32_t n = r->without_pipes;
+    return n == 0 ? 0
+                  : gpul_fail(err, GPUL_ELIMIT,
+                              "its new agent cannot take over the pipes of %u "
+                              "rank%s: too many open files; raise ulimit -n",
+                              n, n == 1 ? "" : "s");
+}
+
 int ranks_start(struct ranks *r, const struct launch *launch,
                 const struct ranks_begin *all, struct gpul_error *err)
 {
     bool are_held =
         ranks_are_held(r, all->generation) && r->count == launch->rank_count;
-    int rc = are_held ? 0 : make_room(r, launch->rank_count, false, err);
+    int rc = are_held ? check_held(r, err)
+                      : make_room(r, launch->rank_count, false, err);
     if (rc == 0) {
         rc = input_begin(r->input, all->generation, all->job,
                          launch->first_rank, launch->rank_count, err);
@@ -401,7 +406,7 @@ static void on_held(struct ranks *r, struct rank *rank,
     rank->pid = mail->packet.pid;
     rank->last = mail->packet;
     rank->has_input = mail->packet.has_input;
-    r->without_output += mail->fd_count < mail->packet.kept_fds ? 1 : 0;
+    r->without_pipes += mail->fd_count < mail->packet.kept_fds ? 1 : 0;
     while (mail->fd_count > KEEPER_KEPT_FDS_MAX) {
         close(mail->fds[--mail->fd_count]);
     }

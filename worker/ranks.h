@@ -62,7 +62,8 @@ bool ranks_are_held(const struct ranks *r, uint32_t generation);
 
 /* Start all ranks of the launch, which must outlive them, but those that are
  * held: these become ours. The output has been begun for it.
- * Errors: GPUL_ENOMEM; all else is an exit. */
+ * Errors: GPUL_ENOMEM; GPUL_ELIMIT: the pipes of one that is held could not be
+ * received; all else is an exit. */
 int ranks_start(struct ranks *r, const struct launch *launch,
                 const struct ranks_begin *begin, struct gpul_error *err);
 

@@ -225,6 +225,45 @@ expect_last_line 'its agent ended while standard input was on its way'
 forget_logs
 expect_nothing_left 5
 
+# ranks_came COUNT: so many have made their file.
+ranks_came()
+{
+    [ "$(find "$scratch" -maxdepth 1 -name 'up.*' | wc -l)" -eq "$1" ]
+}
+
+# How many descriptors an agent has is its own matter: so the limit goes over
+# the place where the pipes of the last rank do not fit any more. Whether the
+# agent comes through is open; that nothing hangs is not.
+it "an agent that has no descriptors left for its ranks' pipes: an end, and why"
+is_told=
+for less in 0 1 2 3; do
+    rm -f "$scratch"/up.*
+    exec 3<>"$scratch/slow"
+    env --default-signal=INT,QUIT "$mark" "$bin/gpulaunch" --local \
+        --self-test off --per-node 12 --stdin 11 --grace 1s -- sh -c \
+        ": >$scratch/up.\$RANK; [ \$RANK = 11 ] || exec sleep 8; exec cat" \
+        >"$out" 2>"$err" <"$scratch/slow" 3>&- &
+    front_end=$!
+    within 20 "the ranks did not come" ranks_came 12
+    keeper=$(keeper_of local-0)
+    limit=$(($(find "/proc/$keeper/fd" -mindepth 1 -printf '%f\n' | sort -n | tail -n 1) - less))
+    prlimit --pid "$keeper" --nofile="$limit:$limit"
+    kill -KILL "$(agent_of local-0)"
+    within 10 "no agent came" grep -qE 'local-0 is (away|back)|node local-0' "$err"
+    exec 3>&-
+    finish
+    if [ "$status" -ne 0 ]; then
+        expect_status 75
+        expect_last_line 'node local-0'
+    fi
+    if grep -q 'cannot take over the pipes of 1 rank: too many open files' "$err"; then
+        is_told=yes
+    fi
+    expect_no_process 5
+done
+[ -n "$is_told" ] || fail "no agent had too few descriptors"
+forget_logs
+
 it "one whose rank's input has ended is no loss either"
 start_reader
 exec 3>&-
