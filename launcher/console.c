@@ -190,6 +190,27 @@ bool console_is_drained(const struct console *c)
     return is_drained;
 }
 
+uint64_t console_waiting_bytes(const struct console *c,
+                               enum console_stream stream)
+{
+    const struct exit_way *way = &c->ways[stream];
+    return way->outlet.taken - way->outlet.written + way->backlog.bytes;
+}
+
+uint64_t console_written(const struct console *c, enum console_stream stream)
+{
+    return c->ways[stream].outlet.written;
+}
+
+uint64_t console_give_up(struct console *c, enum console_stream stream)
+{
+    struct exit_way *way = &c->ways[stream];
+    uint64_t bytes = console_waiting_bytes(c, stream);
+    outlet_give_up(&way->outlet);
+    console_pump(c, way, true);
+    return bytes;
+}
+
 int console_stdout_error(const struct console *c)
 {
     return c->ways[CONSOLE_OUT].outlet.error;

@@ -88,6 +88,18 @@ bool console_can_redraw(const struct console *c);
 /* Columns of the terminal, 80 if unknown. */
 size_t console_width(const struct console *c);
 
+/* Where both streams are one place, all goes by the first. */
+enum console_stream { CONSOLE_STDOUT = 0, CONSOLE_STDERR = 1 };
+
+/* Bytes that wait for their reader, and bytes that have ever gone. */
+uint64_t console_waiting_bytes(const struct console *c,
+                               enum console_stream stream);
+uint64_t console_written(const struct console *c, enum console_stream stream);
+
+/* Drop what waits, and what comes later: nobody reads it. Its credit is given.
+ * Returns the bytes that waited. */
+uint64_t console_give_up(struct console *c, enum console_stream stream);
+
 /* Has everything been written (or given up)? */
 bool console_is_drained(const struct console *c);
 

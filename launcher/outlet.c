@@ -197,6 +197,11 @@ void outlet_write(struct outlet *o, const void *bytes, size_t n)
     }
 }
 
+void outlet_give_up(struct outlet *o)
+{
+    end(o, ETIMEDOUT);
+}
+
 void outlet_close(struct outlet *o)
 {
     end(o, ECANCELED);

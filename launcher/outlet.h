@@ -55,6 +55,9 @@ void outlet_write(struct outlet *o, const void *bytes, size_t n);
 
 bool outlet_is_drained(const struct outlet *o);
 
+/* The stream ends with ETIMEDOUT, like with any error. */
+void outlet_give_up(struct outlet *o);
+
 /* Stop polling and drop what is queued; the loop must run once more. */
 void outlet_close(struct outlet *o);
 

@@ -122,6 +122,7 @@ static int start(struct session *s, struct gpul_error *err)
     int fd = -1;
     s->record.started_unix_s = (uint64_t)time(NULL);
     s->record.started_ms = gpul_clock_ms();
+    session_init_wait(s);
     ending_init(&s->ending, s->record.started_ms, s->plan->timeout_ms,
                 s->plan->grace_ms);
     int rc = start_children(s, &fd, err);

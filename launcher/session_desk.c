@@ -53,6 +53,8 @@ static void on_event(struct session *s, const Gpul__Event *event)
         console_finish_lines(s->console);
         session_check_output(s);
     }
+    s->are_ranks_over |= event->kind == GPUL__EVENT__KIND__RANK_EXITED &&
+                         event->have == event->need;
     progress_event(&s->progress, event, now_ms);
     session_step(s, ENDING_TICK);
 }

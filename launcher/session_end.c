@@ -29,6 +29,8 @@ void session_end_by_ourselves(struct session *s, uint32_t exit_code,
 
 /* ---- closing ------------------------------------------------------------- */
 
+static void arm(struct session *s);
+
 static void close_everything(struct session *s)
 {
     s->is_closing = true;
@@ -44,7 +46,8 @@ static void close_everything(struct session *s)
 }
 
 /* Over when nothing of the job is left and all output is written. A reader
- * that is slow may take its time; a signal cuts the wait short. */
+ * that is slow may take its time (see session_wait.c); a signal cuts the wait
+ * short. */
 static void close_if_over(struct session *s)
 {
     if (s->is_closing || s->ending.phase != ENDING_GONE) {
@@ -53,6 +56,8 @@ static void close_if_over(struct session *s)
     if (!s->is_reported) {
         session_report(s);
         s->is_reported = true;
+        session_look_at_readers(s);
+        arm(s);
     }
     if (console_is_drained(s->console) || s->is_drain_cut) {
         close_everything(s);
@@ -81,6 +86,11 @@ static void arm(struct session *s)
     uint64_t next_ms = s->ending.deadline_ms;
     if (has_job(s) && progress_next_ms(&s->progress) < next_ms) {
         next_ms = progress_next_ms(&s->progress);
+    }
+    for (size_t i = 0; i < SESSION_READERS; i++) {
+        if (s->readers[i].deadline_ms < next_ms) {
+            next_ms = s->readers[i].deadline_ms;
+        }
     }
     if (next_ms == UINT64_MAX) {
         uv_timer_stop(&s->timer);
@@ -146,6 +156,7 @@ void session_step(struct session *s, enum ending_event event)
     if (s->reach.alive == 0 && !has_job(s)) {
         ending_step(&s->ending, ENDING_ALL_GONE, gpul_clock_ms());
     }
+    session_look_at_readers(s);
     arm(s);
     close_if_over(s);
 }

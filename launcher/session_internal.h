@@ -2,8 +2,8 @@
  *
  * The state of a session, shared by the files that are its parts: session.c
  * (start), session_prepare.c, session_desk.c (what the coordinator says),
- * session_input.c, session_signals.c, session_end.c (children, deadlines) and
- * session_report.c. Edge.
+ * session_input.c, session_signals.c, session_end.c (children, deadlines),
+ * session_wait.c and session_report.c. Edge.
  */
 #ifndef LAUNCHER_SESSION_INTERNAL_H
 #define LAUNCHER_SESSION_INTERNAL_H
@@ -18,6 +18,7 @@
 #include "launcher/envbook.h"
 #include "launcher/inlet.h"
 #include "launcher/logdir.h"
+#include "launcher/patience.h"
 #include "launcher/plan.h"
 #include "launcher/progress.h"
 #include "launcher/reach_local.h"
@@ -29,6 +30,7 @@
 enum {
     SESSION_JOB_ID_BYTES = 32,
     SESSION_EXIT_LOST = 75, /* coordinator_lost */
+    SESSION_READERS = 2,
 };
 
 struct session {
@@ -66,6 +68,9 @@ struct session {
     bool is_suspending; /* once the coordinator has been told */
     bool is_loss_late;  /* by then the job was over */
     bool is_drain_cut;  /* the user would not wait for slow output */
+    struct patience readers[SESSION_READERS]; /* by console_stream */
+    bool are_ranks_over;                      /* all have ended */
+    bool is_wait_told;
     bool is_reported;
     bool is_closing;
 };
@@ -97,6 +102,11 @@ void session_reap(struct session *s);
 void session_check_output(struct session *s);
 void session_output_moved(struct session *s);
 void session_judge_coordinator(struct session *s);
+
+/* session_wait.c. A look gives up on readers, or tells of the wait; it is due
+ * at the least deadline of s->readers. */
+void session_init_wait(struct session *s);
+void session_look_at_readers(struct session *s);
 
 /* session_report.c */
 void session_report(struct session *s);

@@ -77,6 +77,12 @@ static bool is_run(const struct session *s)
     return s->plan->verb == PLAN_RUN && !s->plan->is_dry_run;
 }
 
+static const char *why_lost(const struct session *s)
+{
+    return s->lost_output == ETIMEDOUT ? "nobody has read it"
+                                       : strerror(s->lost_output);
+}
+
 static void append_loss(struct gpul_buf *out, const struct session *s)
 {
     if (s->is_loss_late || s->lost_output != EPIPE) {
@@ -84,7 +90,7 @@ static void append_loss(struct gpul_buf *out, const struct session *s)
     }
     if (s->lost_output != EPIPE) {
         gpul_buf_appendf(out, "standard output could not be written: %s",
-                         strerror(s->lost_output));
+                         why_lost(s));
     } else if (s->is_loss_late) {
         gpul_buf_append_text(out, "the reader of standard output has gone "
                                   "before all was written");
@@ -123,7 +129,7 @@ void session_say_loss(struct session *s)
     if (s->record.end->exit_code != 0) {
         if (s->lost_output != EPIPE) {
             progress_fault(&s->progress, "cannot write to standard output: %s",
-                           strerror(s->lost_output));
+                           why_lost(s));
         }
         return;
     }

@@ -325,6 +325,36 @@ static void test_backlog(void **state)
     free(lines);
 }
 
+/* A reader that takes nothing can be given up: all that waited and all that
+ * comes later counts as written, and its credit is given. */
+static void test_give_up(void **state)
+{
+    (void)state;
+    static char flood[FLOOD_BYTES];
+    struct console_options options = {.labels = CONSOLE_NEVER,
+                                      .rank_count_max = 4};
+    struct fixture f;
+    uint64_t sent = 0;
+    set_up(&f, &options);
+    memset(flood, 'x', sizeof(flood));
+    for (int i = 0; i < 64; i++) {
+        output(&f, 1, false, flood, sizeof(flood));
+        sent += sizeof(flood);
+    }
+    uint64_t waits = console_waiting_bytes(f.console, CONSOLE_STDOUT);
+    assert_true(waits > 0);
+    assert_int_equal(waits + console_written(f.console, CONSOLE_STDOUT), sent);
+    assert_int_equal(console_waiting_bytes(f.console, CONSOLE_STDERR), 0);
+    assert_int_equal(console_give_up(f.console, CONSOLE_STDOUT), waits);
+    assert_true(console_is_drained(f.console));
+    assert_int_equal(console_stdout_error(f.console), ETIMEDOUT);
+    assert_int_equal(f.credits[1], sent);
+    output(&f, 1, false, flood, sizeof(flood));
+    assert_int_equal(f.credits[1], sent + sizeof(flood));
+    assert_true(console_is_drained(f.console));
+    tear_down(&f);
+}
+
 /* No live line without a terminal. */
 static void test_no_terminal(void **state)
 {
@@ -355,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_fold),
         cmocka_unit_test(test_stamps),
         cmocka_unit_test(test_backlog),
+        cmocka_unit_test(test_give_up),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
