@@ -102,11 +102,14 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- strangers ----------------------------------------------------------- */
 
-static void on_heard(void *arg)
+static void on_claimed(void *arg)
 {
     struct stranger *s = arg;
+    struct door *d = s->door;
     if (s->place != GATE_NONE) {
-        gate_heard(s->door->gate, s->ticket);
+        const char *name = gpul_transport_claimed_name(s->transport);
+        turn_out(d, gate_claimed(d->gate, s->ticket, name));
+        settle(d);
     }
 }
 
@@ -160,7 +163,7 @@ static void on_closed(void *arg, const struct gpul_error *why)
 
 static const struct gpul_transport_handlers stranger_handlers = {
     .on_connected = on_proved,
-    .on_heard = on_heard,
+    .on_claimed = on_claimed,
     .on_message = on_message,
     .on_closed = on_closed,
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "coordinator/text.h"
 #include "proto/limits.h"
 
 /* Why a connection was refused: what it is, or what it did not do. */
@@ -18,6 +19,7 @@ enum reason {
     REASON_SILENT,
     REASON_SLOW,
     REASON_YIELDED,
+    REASON_NAME_FULL,
     REASON_COUNT,
 };
 
@@ -39,13 +41,14 @@ struct entry {
     uint64_t source; /* 0: loopback, not counted */
     uint32_t conn;
     bool is_used;
-    bool is_heard;
+    uint64_t name; /* that it claims, as a hash; 0: none yet */
+    bool is_shaking;
     char address[GPUL_ADDRESS_BYTES_MAX + 1];
 };
 
 struct gate {
     struct entry entries[GPUL_STRANGERS_MAX];
-    struct queue queues[QUEUES]; /* SILENT: not heard; WAITING: all */
+    struct queue queues[QUEUES]; /* SILENT: no handshake; WAITING: all */
     uint32_t free[GPUL_STRANGERS_MAX];
     uint32_t free_count;
     /* What was not said yet. */
@@ -54,6 +57,7 @@ struct gate {
     enum reason last_reason;
     char last_address[GPUL_ADDRESS_BYTES_MAX + 1];
     uint64_t next_line_ms;
+    uint64_t crowd_end_ms; /* until then the oldest gives way */
     char hint[GPUL_ERROR_TEXT_BYTES];
     bool is_hint_taken;
 };
@@ -111,7 +115,7 @@ static void pull(struct gate *g, int q, uint32_t at)
 
 static uint64_t due_ms(const struct gate *g, int q)
 {
-    static const uint64_t limits_ms[QUEUES] = {GPUL_FIRST_BYTE_MS,
+    static const uint64_t limits_ms[QUEUES] = {GPUL_FIRST_RECORD_MS,
                                                GPUL_PROOF_MS};
     uint32_t first = g->queues[q].first;
     return first == GATE_NONE ? UINT64_MAX
@@ -180,17 +184,19 @@ static const char *words(enum reason reason)
     case REASON_ADDRESS_FULL:
         return "too many from one address that have shown no key";
     case REASON_SILENT:
-        return "said nothing";
+        return "began no handshake";
     case REASON_SLOW:
         return "too slow to show a key";
     case REASON_YIELDED:
         return "gave way to another";
+    case REASON_NAME_FULL:
+        return "too many handshakes of one node";
     default:
         return gpul_stranger_words((enum gpul_stranger)reason);
     }
 }
 
-/* "closed 12 connections without the job's key: HTTP (10), said nothing (2);
+/* "closed 12 connections without the job's key: HTTP (10), a wrong secret (2);
  * the last from 10.0.0.7" */
 static void write_summary(const struct gate *g, char *line)
 {
@@ -256,12 +262,24 @@ static uint32_t oldest_of(const struct gate *g, int q,
                : GATE_NONE;
 }
 
+/* Give the place back. */
+static void leave(struct gate *g, uint32_t ticket)
+{
+    struct entry *e = entry_of(g, ticket);
+    if (!e->is_shaking) {
+        pull(g, SILENT, ticket);
+    }
+    pull(g, WAITING, ticket);
+    e->is_used = false;
+    g->free[g->free_count++] = ticket;
+}
+
 /* Give the ticket back; the caller's number. */
 static uint32_t turn_out(struct gate *g, uint32_t ticket, enum reason reason)
 {
     uint32_t conn = entry_of(g, ticket)->conn;
     refuse(g, reason, g->entries[ticket].address);
-    gate_proved(g, ticket);
+    leave(g, ticket);
     return conn;
 }
 
@@ -271,7 +289,7 @@ uint32_t gate_make_room(struct gate *g, const char *address, uint64_t now_ms)
                                              GPUL_YIELD_MS};
     uint64_t source = source_of(address);
     bool is_crowded = is_address_full(g, source);
-    if (!is_crowded && g->free_count > 0) {
+    if (now_ms >= g->crowd_end_ms || (!is_crowded && g->free_count > 0)) {
         return GATE_NONE;
     }
     for (int q = 0; q < QUEUES; q++) {
@@ -310,21 +328,36 @@ uint32_t gate_opened(struct gate *g, uint32_t conn, const char *address,
     return ticket;
 }
 
-void gate_heard(struct gate *g, uint32_t ticket)
+/* The oldest of those that claim this name, if they are too many. */
+static uint32_t too_many_of(const struct gate *g, uint64_t name)
+{
+    uint32_t count = 0, oldest = GATE_NONE;
+    uint32_t at = g->queues[WAITING].first;
+    for (; at != GATE_NONE; at = g->entries[at].links[WAITING].after) {
+        if (g->entries[at].name == name) {
+            oldest = oldest == GATE_NONE ? at : oldest;
+            count++;
+        }
+    }
+    return count > GPUL_STRANGERS_OF_NAME_MAX ? oldest : GATE_NONE;
+}
+
+uint32_t gate_claimed(struct gate *g, uint32_t ticket, const char *name)
 {
     struct entry *e = entry_of(g, ticket);
-    if (!e->is_heard) {
-        e->is_heard = true;
+    if (!e->is_shaking) {
+        e->is_shaking = true;
         pull(g, SILENT, ticket);
     }
+    e->name = text_hash(name);
+    uint32_t oldest = e->name != 0 ? too_many_of(g, e->name) : GATE_NONE;
+    return oldest == GATE_NONE ? GATE_NONE
+                               : turn_out(g, oldest, REASON_NAME_FULL);
 }
 
 void gate_proved(struct gate *g, uint32_t ticket)
 {
-    gate_heard(g, ticket);
-    pull(g, WAITING, ticket);
-    g->entries[ticket].is_used = false;
-    g->free[g->free_count++] = ticket;
+    leave(g, ticket);
 }
 
 void gate_closed(struct gate *g, uint32_t ticket, enum gpul_stranger kind,
@@ -334,13 +367,14 @@ void gate_closed(struct gate *g, uint32_t ticket, enum gpul_stranger kind,
     if (hint != NULL && g->hint[0] == 0) {
         snprintf(g->hint, sizeof(g->hint), "%s", hint);
     }
-    gate_proved(g, ticket);
+    leave(g, ticket);
 }
 
 uint32_t gate_expel(struct gate *g, uint64_t now_ms)
 {
     for (int q = 0; q < QUEUES; q++) {
         if (due_ms(g, q) <= now_ms) {
+            g->crowd_end_ms = now_ms + GPUL_CROWD_MS;
             return turn_out(g, g->queues[q].first,
                             q == SILENT ? REASON_SILENT : REASON_SLOW);
         }

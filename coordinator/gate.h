@@ -37,7 +37,7 @@ void gate_destroy(struct gate *g); /* NULL is fine */
 /* To be asked before gate_opened: the connection that gives way to a new one
  * from this address, by the caller's number: close it; its ticket is given
  * back. GATE_NONE: a place is free, or nobody has been here for long enough to
- * give way. */
+ * give way, or nobody had to be expelled lately. */
 uint32_t gate_make_room(struct gate *g, const char *address, uint64_t now_ms);
 
 /* A connection was accepted from a literal address; `conn` is the caller's
@@ -46,8 +46,9 @@ uint32_t gate_make_room(struct gate *g, const char *address, uint64_t now_ms);
 uint32_t gate_opened(struct gate *g, uint32_t conn, const char *address,
                      uint64_t now_ms);
 
-/* Its first bytes have come. */
-void gate_heard(struct gate *g, uint32_t ticket);
+/* It has begun the handshake of a node of this name. Returns the connection
+ * that gives way since too many claim that name, as gate_make_room does. */
+uint32_t gate_claimed(struct gate *g, uint32_t ticket, const char *name);
 
 /* It has proved its key: the ticket is given back. */
 void gate_proved(struct gate *g, uint32_t ticket);

@@ -66,3 +66,13 @@ char *text_copy(const char *text)
     }
     return copy;
 }
+
+/* FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/ */
+uint64_t text_hash(const char *text)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+    for (; *text != 0; text++) {
+        h = (h ^ (uint8_t)*text) * UINT64_C(1099511628211);
+    }
+    return h;
+}

@@ -33,6 +33,9 @@ size_t text_whole_bytes(const char *bytes, size_t n);
 /* A copy on the heap, to be freed; NULL without memory. */
 char *text_copy(const char *text);
 
+/* To tell texts apart without keeping them; equal for equal texts. */
+uint64_t text_hash(const char *text);
+
 /* The generated structs know no const; encoding only reads what it is given.
  */
 static inline char *wire_text(const char *text)

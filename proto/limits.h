@@ -140,22 +140,29 @@
 #define GPUL_KEY_UPDATES_MAX 16u
 
 /* Connections that have proved nothing yet, in all: 89 MB if every one of them
- * replays a recorded ClientHello, 1 MB if none does. And of one address, so
+ * is in a handshake (few names can be recorded, but that is no bound), 1 MB if
+ * none is. And of one address, so
  * that one machine does not take all places. Nodes that are turned away try
  * again, and a handshake takes milliseconds. */
 #define GPUL_STRANGERS_MAX 1024u
 #define GPUL_STRANGERS_OF_ADDRESS_MAX 64u
-/* Such a connection sends its first byte within this time of accept, and has
+/* Such a connection has sent its first record within this time of accept, and
  * proved its key within that. A node sends at once; the rest is for a slow
  * network and a busy coordinator. */
-#define GPUL_FIRST_BYTE_MS 2000u
+#define GPUL_FIRST_RECORD_MS 2000u
 #define GPUL_PROOF_MS 5000u
-/* Where a place is wanted and none is free, the oldest gives way: one that has
- * said nothing for longer than it takes a node to send its first bytes over a
- * long way, or one whose handshake takes longer than a busy coordinator
- * needs for it. So that a crowd of strangers that comes again and again keeps
- * no node out. */
-#define GPUL_YIELD_SILENT_MS 100u
+/* In the handshake, of those that claim the same name: a node has one such
+ * connection, and perhaps one that it has given up. Who has recorded how a
+ * node begins can do the same, but no more often. */
+#define GPUL_STRANGERS_OF_NAME_MAX 4u
+/* Within this time of an end for being late, where a place is wanted and none
+ * is free, the oldest gives way: one that has not begun a handshake, since a
+ * node does so with the packet after the one that opens its connection, or one
+ * whose handshake takes longer than it should. So a crowd of strangers that
+ * comes again and again keeps no node out; and a crowd of honest nodes, of whom
+ * none is late, does not get in its own way. */
+#define GPUL_CROWD_MS 60000u
+#define GPUL_YIELD_SILENT_MS 50u
 #define GPUL_YIELD_MS 500u
 /* One line of the log about them all within this time. */
 #define GPUL_STRANGER_LINE_MS 1000u

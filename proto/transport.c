@@ -209,6 +209,18 @@ static int unseal(struct gpul_transport *t, struct gpul_error *err)
     }
 }
 
+/* A handshake goes on that began with a key of this job. */
+static void hear_claim(struct gpul_transport *t)
+{
+    if (!t->has_claimed && !t->is_closing && !t->is_flushing &&
+        gpul_transport_claimed_name(t)[0] != 0) {
+        t->has_claimed = true;
+        if (!t->is_proved && t->handlers->on_claimed != NULL) {
+            t->handlers->on_claimed(t->arg);
+        }
+    }
+}
+
 /* An answer of the handshake, or an alert that says what is wrong, goes out
  * first: then the peer can say it to its user. */
 static void read_sealed(struct gpul_transport *t, const uint8_t *bytes,
@@ -222,23 +234,14 @@ static void read_sealed(struct gpul_transport *t, const uint8_t *bytes,
     }
     if (rc != 0) {
         gpul_transport_fail(t, &why);
-    }
-}
-
-static void hear(struct gpul_transport *t)
-{
-    t->is_heard = true;
-    if (!t->is_flushing && t->handlers->on_heard != NULL) {
-        t->handlers->on_heard(t->arg);
+    } else {
+        hear_claim(t);
     }
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
 {
     struct gpul_transport *t = stream->data;
-    if (n > 0 && !t->is_heard) {
-        hear(t);
-    }
     if (n < 0) {
         on_end(t, (int)n);
     } else if (n > 0 && t->channel != NULL && !t->is_shut && !t->is_closing) {

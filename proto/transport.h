@@ -32,9 +32,10 @@ struct gpul_transport_handlers {
     /* TCP connect finished, of a dialled connection with a keyring; whether
      * the peer has its key is still to be seen. NULL: not told. */
     void (*on_reached)(void *arg);
-    /* The first bytes of the peer have come, whatever they are. NULL: not
-     * told. */
-    void (*on_heard)(void *arg);
+    /* Of an accepted connection with a keyring: the peer has begun the
+     * handshake of a node of this job, as gpul_transport_claimed_name, and has
+     * not ended it yet. NULL: not told. */
+    void (*on_claimed)(void *arg);
     /* `frame` is borrowed for the call. */
     void (*on_message)(void *arg, const Gpul__Frame *frame);
     /* Once, last, never from within a call of the functions below. `why` is
@@ -107,6 +108,10 @@ void gpul_transport_peer_address(const struct gpul_transport *t, char *text,
 /* The name that the peer of an accepted connection has a key for, "" before
  * it has proved that and without a keyring. */
 const char *gpul_transport_node_name(const struct gpul_transport *t);
+
+/* The name that the peer of an accepted connection says it has a key for; ""
+ * before it has said so. */
+const char *gpul_transport_claimed_name(const struct gpul_transport *t);
 
 /* What the peer is that has not proved anything; in on_closed too. */
 enum gpul_stranger gpul_transport_stranger(const struct gpul_transport *t);

@@ -32,7 +32,7 @@ struct gpul_transport {
     bool is_flushing; /* the owner has closed; only on_closed will come */
     bool is_shut;     /* our end of stream is on its way */
     bool is_proved;   /* the channel has opened */
-    bool is_heard;    /* bytes have come */
+    bool has_claimed; /* on_claimed was called, or is not wanted */
     bool is_closing;  /* the handles are being closed */
     bool has_lost_writes;
 };

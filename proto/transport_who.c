@@ -41,6 +41,11 @@ const char *gpul_transport_node_name(const struct gpul_transport *t)
     return is_known ? gpul_channel_node_name(t->channel) : "";
 }
 
+const char *gpul_transport_claimed_name(const struct gpul_transport *t)
+{
+    return t->channel != NULL ? gpul_channel_node_name(t->channel) : "";
+}
+
 enum gpul_stranger gpul_transport_stranger(const struct gpul_transport *t)
 {
     return t->channel != NULL ? gpul_channel_stranger(t->channel)

@@ -23,7 +23,9 @@
 
 enum {
     BACKLOG = 4096,
-    RETRY_MS = 200,
+    TICK_MS = 20,
+    RETRY_FIRST_MS = 50, /* as an agent does */
+    RETRY_LAST_MS = 5000,
     START_MS = 20000,
 };
 
@@ -172,21 +174,34 @@ static void raise_descriptor_limit(void)
     need(setrlimit(RLIMIT_NOFILE, &limit) == 0, "descriptors");
 }
 
+static void make_nodes(struct coordstage *s)
+{
+    s->node_count = s->config.node_count;
+    s->nodes = calloc(s->node_count, sizeof(*s->nodes));
+    need(s->nodes != NULL, "memory");
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        struct coordstage_node *n = &s->nodes[i];
+        snprintf(n->name, sizeof(n->name), COORDSTAGE_PREFIX "%" PRIu32, i);
+        n->keyring = s->config.is_insecure ? NULL : coordstage_key(s, n->name);
+    }
+}
+
 static void on_retry(uv_timer_t *timer);
 
 void coordstage_open(struct coordstage *s, const struct coordstage_config *c)
 {
     int fds[2];
     struct gpul_error err;
-    *s = (struct coordstage){.config = *c, .node_count = c->node_count};
+    *s = (struct coordstage){.config = *c};
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     gpul_buf_init(&s->notices, 1u << 20);
+    gpul_rng_init(&s->rng, 1);
     must(gpul_secret_draw(&s->secret, &err), &err);
+    make_nodes(s);
     need(uv_loop_init(&s->loop) == 0 && uv_timer_init(&s->loop, &s->retry) == 0,
          "a loop");
-    need(uv_timer_start(&s->retry, on_retry, RETRY_MS, RETRY_MS) == 0,
-         "a timer");
+    need(uv_timer_start(&s->retry, on_retry, TICK_MS, TICK_MS) == 0, "a timer");
     s->retry.data = s;
     need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0,
          "a socket pair");
@@ -228,6 +243,18 @@ static void on_node_message(void *arg, const Gpul__Frame *frame)
     }
 }
 
+/* Longer each time, and nobody at the same time as the others. */
+static void wait_a_while(struct coordstage_node *n)
+{
+    uint64_t wait = RETRY_FIRST_MS;
+    for (uint32_t i = 1; i < n->dialled && wait < RETRY_LAST_MS; i++) {
+        wait *= 2;
+    }
+    wait = wait < RETRY_LAST_MS ? wait : RETRY_LAST_MS;
+    n->retry_at_ms = gpul_clock_ms() + wait / 2 +
+                     gpul_rng_below(&n->stage->rng, wait / 2 + 1);
+}
+
 static void on_node_closed(void *arg, const struct gpul_error *why)
 {
     struct coordstage_node *n = arg;
@@ -238,6 +265,7 @@ static void on_node_closed(void *arg, const struct gpul_error *why)
     if (!n->is_welcome) {
         n->stage->in_flight--;
         n->stage->turned_away++;
+        wait_a_while(n);
     }
 }
 
@@ -287,8 +315,7 @@ void coordstage_dial(struct coordstage *s, struct coordstage_node *n)
 /* First those that have not dialled yet. */
 static void dial_some(struct coordstage *s)
 {
-    while (s->nodes != NULL && s->next < s->node_count &&
-           s->in_flight < s->in_flight_max) {
+    while (s->next < s->node_count && s->in_flight < s->in_flight_max) {
         coordstage_dial(s, &s->nodes[s->next++]);
     }
 }
@@ -297,13 +324,14 @@ static void dial_some(struct coordstage *s)
 static void on_retry(uv_timer_t *timer)
 {
     struct coordstage *s = timer->data;
-    if (s->nodes == NULL || s->next < s->node_count) {
+    uint64_t now_ms = gpul_clock_ms();
+    if (s->next < s->node_count) {
         return;
     }
     for (uint32_t i = 0; i < s->node_count; i++) {
         struct coordstage_node *n = &s->nodes[i];
         if (n->transport == NULL && !n->is_welcome && !n->is_refused &&
-            s->in_flight < s->in_flight_max) {
+            n->retry_at_ms <= now_ms && s->in_flight < s->in_flight_max) {
             coordstage_dial(s, n);
         }
     }
@@ -317,13 +345,6 @@ static bool all_are_in(const void *of)
 
 bool coordstage_join(struct coordstage *s, uint32_t at_once, uint64_t limit_ms)
 {
-    s->nodes = calloc(s->node_count, sizeof(*s->nodes));
-    need(s->nodes != NULL, "memory");
-    for (uint32_t i = 0; i < s->node_count; i++) {
-        struct coordstage_node *n = &s->nodes[i];
-        snprintf(n->name, sizeof(n->name), COORDSTAGE_PREFIX "%" PRIu32, i);
-        n->keyring = s->config.is_insecure ? NULL : coordstage_key(s, n->name);
-    }
     s->in_flight_max = at_once;
     return coordstage_until(s, all_are_in, s, limit_ms);
 }
@@ -413,7 +434,7 @@ void coordstage_close(struct coordstage *s)
         waitpid(s->pid, &s->status, 0);
         s->pid = 0;
     }
-    for (uint32_t i = 0; s->nodes != NULL && i < s->node_count; i++) {
+    for (uint32_t i = 0; i < s->node_count; i++) {
         if (s->nodes[i].transport != NULL) {
             gpul_transport_close(s->nodes[i].transport, 0);
         }
@@ -424,7 +445,7 @@ void coordstage_close(struct coordstage *s)
     uv_close((uv_handle_t *)&s->retry, NULL);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     need(uv_loop_close(&s->loop) == 0, "closing the loop");
-    for (uint32_t i = 0; s->nodes != NULL && i < s->node_count; i++) {
+    for (uint32_t i = 0; i < s->node_count; i++) {
         gpul_keyring_destroy(s->nodes[i].keyring);
     }
     free(s->nodes);

@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "common/buf.h"
+#include "common/rng.h"
 #include "proto/limits.h"
 #include "proto/transport.h"
 
@@ -38,6 +39,7 @@ struct coordstage_node {
     struct gpul_transport *transport;
     char name[32];    /* in its Hello */
     uint32_t dialled; /* how often */
+    uint64_t retry_at_ms;
     bool is_welcome;
     bool is_refused;                 /* by a word of the coordinator */
     char why[GPUL_ERROR_TEXT_BYTES]; /* of its last end */
@@ -51,18 +53,19 @@ struct coordstage {
     pid_t pid; /* 0: it has ended */
     int status;
     struct gpul_secret secret;
+    struct gpul_rng rng;
     struct gpul_transport *desk; /* to the coordinator; NULL: closed */
     /* What the front end was told. */
     uint32_t joined;
     uint32_t refused;
     bool has_end;
     struct gpul_buf notices; /* one a line */
-    /* Of coordstage_join. */
+    /* Its nodes; coordstage_join dials from `next` on. */
     struct coordstage_node *nodes;
     uint32_t node_count, next, in_flight, in_flight_max, welcome, turned_away;
 };
 
-/* Start it and give it a job. */
+/* Start it and give it a job; make the nodes' keys. */
 void coordstage_open(struct coordstage *s, const struct coordstage_config *c);
 
 /* The key of a node's name, for a node of that name. */

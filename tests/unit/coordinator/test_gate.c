@@ -38,9 +38,17 @@ static void assert_line(uint64_t now_ms, const char *text)
     assert_false(gate_line(gate, line, now_ms));
 }
 
+/* A handshake of a node that nobody else claims to be. */
+static void claim(uint32_t ticket)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "node%u", ticket);
+    assert_int_equal(gate_claimed(gate, ticket, name), GATE_NONE);
+}
+
 /* ---- time --------------------------------------------------------------- */
 
-/* One that says nothing has two seconds, one that speaks has five in all. */
+/* One that begins no handshake has two seconds, one that does five in all. */
 static void test_deadlines(void **state)
 {
     (void)state;
@@ -49,14 +57,14 @@ static void test_deadlines(void **state)
     uint32_t b = gate_opened(gate, 8, "10.0.0.2", 1500);
     assert_int_not_equal(a, b);
     assert_int_equal(gate_next_deadline_ms(gate), 3000);
-    gate_heard(gate, a);
-    gate_heard(gate, a);
+    claim(a);
+    claim(a);
     assert_int_equal(gate_next_deadline_ms(gate), 3500);
     assert_int_equal(gate_expel(gate, 3499), GATE_NONE);
     assert_int_equal(gate_expel(gate, 3500), 8);
     assert_int_equal(gate_expel(gate, 3500), GATE_NONE);
     assert_line(3500, "closed a connection from 10.0.0.2 without the job's "
-                      "key: said nothing");
+                      "key: began no handshake");
     assert_int_equal(gate_next_deadline_ms(gate), 6000);
     assert_int_equal(gate_expel(gate, 6000), 7);
     assert_line(6000, "closed a connection from 10.0.0.1 without the job's "
@@ -71,7 +79,7 @@ static void test_proved(void **state)
     (void)state;
     uint32_t a = gate_opened(gate, 1, "10.0.0.1", 0);
     uint32_t b = gate_opened(gate, 2, "10.0.0.1", 0);
-    gate_heard(gate, a);
+    claim(a);
     gate_proved(gate, a);
     gate_proved(gate, b);
     assert_int_equal(gate_held(gate), 0);
@@ -137,19 +145,54 @@ static void test_all(void **state)
                    "have shown no key (1), too many from one address that "
                    "have shown no key (1); the last from ::1");
     for (; n > 0; n--) {
-        assert_int_not_equal(gate_expel(gate, GPUL_FIRST_BYTE_MS), GATE_NONE);
+        assert_int_not_equal(gate_expel(gate, GPUL_FIRST_RECORD_MS), GATE_NONE);
     }
     assert_int_equal(gate_held(gate), 0);
 }
 
+/* ---- names -------------------------------------------------------------- */
+
+/* A recording may be replayed, but takes only so many places: the oldest of a
+ * name gives way at once, of whatever address, and no other name is hurt. */
+static void test_name(void **state)
+{
+    (void)state;
+    char address[32];
+    gate_claimed(gate, gate_opened(gate, 900, "10.0.0.1", 0), "beta");
+    for (uint32_t i = 0; i < GPUL_STRANGERS_OF_NAME_MAX; i++) {
+        snprintf(address, sizeof(address), "192.0.2.%u", i);
+        uint32_t ticket = gate_opened(gate, i, address, i);
+        assert_int_equal(gate_claimed(gate, ticket, "alpha"), GATE_NONE);
+    }
+    uint32_t ticket = gate_opened(gate, 70, "192.0.2.70", 9);
+    assert_int_equal(gate_claimed(gate, ticket, "alpha"), 0);
+    assert_line(9, "closed a connection from 192.0.2.0 without the job's key: "
+                   "too many handshakes of one node");
+    gate_proved(gate, ticket);
+    ticket = gate_opened(gate, 71, "192.0.2.71", 9);
+    assert_int_equal(gate_claimed(gate, ticket, "alpha"), GATE_NONE);
+    ticket = gate_opened(gate, 72, "192.0.2.72", 9);
+    assert_int_equal(gate_claimed(gate, ticket, "alpha"), 1);
+    assert_int_equal(gate_held(gate), 1 + GPUL_STRANGERS_OF_NAME_MAX);
+}
+
 /* ---- room --------------------------------------------------------------- */
+
+/* One has outstayed its time: from now on the oldest gives way. */
+static void expel_one(void)
+{
+    gate_opened(gate, 999, "192.0.2.7", 0);
+    assert_int_equal(gate_expel(gate, GPUL_FIRST_RECORD_MS), 999);
+    assert_true(gate_line(gate, line, GPUL_FIRST_RECORD_MS));
+}
 
 /* Nobody has to go while there is room, of the address and in all. */
 static void test_room(void **state)
 {
     (void)state;
-    gate_opened(gate, 1, "192.0.2.1", 0);
-    assert_int_equal(gate_make_room(gate, "192.0.2.1", 100000), GATE_NONE);
+    expel_one();
+    gate_opened(gate, 1, "192.0.2.1", 2000);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 50000), GATE_NONE);
     assert_int_equal(gate_held(gate), 1);
 }
 
@@ -159,16 +202,17 @@ static void test_yield_of_address(void **state)
 {
     (void)state;
     uint32_t second = GATE_NONE;
-    gate_opened(gate, 900, "192.0.2.9", 1000); /* older, and not in the way */
+    expel_one();
+    gate_opened(gate, 900, "192.0.2.9", 3000); /* older, and not in the way */
     for (uint32_t i = 0; i < GPUL_STRANGERS_OF_ADDRESS_MAX; i++) {
-        uint32_t ticket = gate_opened(gate, i, "192.0.2.1", 1000 + i);
+        uint32_t ticket = gate_opened(gate, i, "192.0.2.1", 4000 + i);
         if (i != 1) {
-            gate_heard(gate, ticket);
+            claim(ticket);
         } else {
             second = ticket;
         }
     }
-    uint64_t due_ms = 1001 + GPUL_YIELD_SILENT_MS;
+    uint64_t due_ms = 4001 + GPUL_YIELD_SILENT_MS;
     assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms - 1), GATE_NONE);
     assert_int_equal(gate_make_room(gate, "192.0.2.2", due_ms), GATE_NONE);
     assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), 1);
@@ -176,8 +220,8 @@ static void test_yield_of_address(void **state)
                         "key: gave way to another");
     assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), GATE_NONE);
     assert_int_equal(gate_opened(gate, 1, "192.0.2.1", due_ms), second);
-    gate_heard(gate, second);
-    due_ms = 1000 + GPUL_YIELD_MS;
+    claim(second);
+    due_ms = 4000 + GPUL_YIELD_MS;
     assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms - 1), GATE_NONE);
     assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), 0);
     gate_opened(gate, 0, "192.0.2.1", due_ms);
@@ -188,18 +232,37 @@ static void test_yield_of_address(void **state)
 static void test_yield_of_all(void **state)
 {
     (void)state;
-    gate_opened(gate, 900, "192.0.2.9", 0);
+    expel_one();
+    gate_opened(gate, 900, "192.0.2.9", 3000);
     for (uint32_t i = 1; i < GPUL_STRANGERS_MAX; i++) {
-        gate_heard(gate, gate_opened(gate, i, "127.0.0.1", 50));
+        claim(gate_opened(gate, i, "127.0.0.1", 3050));
     }
-    assert_int_equal(gate_make_room(gate, "192.0.2.1", 99), GATE_NONE);
-    assert_int_equal(gate_make_room(gate, "127.0.0.1", 100), 900);
-    assert_int_not_equal(gate_opened(gate, 900, "192.0.2.1", 100), GATE_NONE);
-    assert_int_equal(gate_make_room(gate, "192.0.2.1", 199), GATE_NONE);
-    assert_int_equal(gate_make_room(gate, "192.0.2.1", 200), 900);
-    assert_int_not_equal(gate_opened(gate, 900, "192.0.2.1", 549), GATE_NONE);
-    assert_int_equal(gate_make_room(gate, "192.0.2.1", 550), 1);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 3049), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "127.0.0.1", 3050), 900);
+    assert_int_not_equal(gate_opened(gate, 900, "192.0.2.1", 3060), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 3109), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 3110), 900);
+    assert_int_not_equal(gate_opened(gate, 900, "192.0.2.1", 3549), GATE_NONE);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", 3550), 1);
     assert_int_equal(gate_held(gate), GPUL_STRANGERS_MAX - 1);
+}
+
+/* A crowd of whom nobody outstays its time does not thin itself out: only the
+ * newest is closed, until someone does and when that is long ago. */
+static void test_no_yield(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GPUL_STRANGERS_OF_ADDRESS_MAX; i++) {
+        gate_opened(gate, i, "192.0.2.1", 1000);
+    }
+    uint64_t due_ms = 1000 + GPUL_FIRST_RECORD_MS;
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), GATE_NONE);
+    assert_int_equal(gate_expel(gate, due_ms), 0);
+    gate_opened(gate, 0, "192.0.2.1", due_ms);
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), 1);
+    gate_opened(gate, 1, "192.0.2.1", due_ms);
+    due_ms += GPUL_CROWD_MS;
+    assert_int_equal(gate_make_room(gate, "192.0.2.1", due_ms), GATE_NONE);
 }
 
 /* ---- words -------------------------------------------------------------- */
@@ -248,8 +311,10 @@ static void test_longest_line(void **state)
     }
     while (gate_opened(gate, 1, "::1", 0) != GATE_NONE) {
     }
+    claim(0);
+    assert_int_not_equal(gate_expel(gate, 50000), GATE_NONE);
+    assert_int_not_equal(gate_opened(gate, 1, "::1", 50000), GATE_NONE);
     assert_int_not_equal(gate_make_room(gate, "::1", 50000), GATE_NONE);
-    gate_heard(gate, 1);
     while (gate_expel(gate, 60000) != GATE_NONE) {
     }
     assert_true(gate_line(gate, line, 60000));
@@ -360,7 +425,7 @@ static void touch(struct world *w, uint32_t conn)
         w->refused++;
         return;
     default:
-        gate_heard(gate, k->ticket);
+        claim(k->ticket);
         k->is_heard = true;
     }
 }
@@ -372,7 +437,7 @@ static void settle(struct world *w)
         struct known *k = &w->known[conn];
         assert_int_not_equal(k->ticket, GATE_NONE);
         assert_true(w->now_ms - k->opened_ms >=
-                    (k->is_heard ? GPUL_PROOF_MS : GPUL_FIRST_BYTE_MS));
+                    (k->is_heard ? GPUL_PROOF_MS : GPUL_FIRST_RECORD_MS));
         leave(w, k);
         w->refused++;
     }
@@ -422,18 +487,11 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_deadlines),
-        T(test_proved),
-        T(test_per_address),
-        T(test_ipv6),
-        T(test_all),
-        T(test_lines),
-        T(test_longest_line),
-        T(test_hint),
-        T(test_random),
-        T(test_room),
-        T(test_yield_of_address),
-        T(test_yield_of_all),
+        T(test_deadlines),    T(test_proved),   T(test_per_address),
+        T(test_ipv6),         T(test_all),      T(test_lines),
+        T(test_longest_line), T(test_hint),     T(test_random),
+        T(test_room),         T(test_name),     T(test_yield_of_address),
+        T(test_yield_of_all), T(test_no_yield),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
