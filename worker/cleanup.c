@@ -16,7 +16,15 @@
 #include "common/clock.h"
 #include "worker/procstat.h"
 
-enum { PAUSE_MS = 10, CHUNK_BYTES = 16384, VALUE_BYTES = 128 };
+enum {
+    PAUSE_MS = 10,
+    CHUNK_BYTES = 16384,
+    VALUE_BYTES = 128,
+    /* For a process in the middle of an exec, which takes less than one on a
+     * machine that is not overloaded. */
+    EXEC_LOOKS = 200,
+    EXEC_PAUSE_MS = 1,
+};
 
 static const char variable[] = "GPULAUNCH_MARKER=";
 
@@ -45,26 +53,71 @@ static bool scan(struct scanner *s, char byte)
     return false;
 }
 
-/* The first marker counts, as for getenv(). */
-static bool read_marker(struct scanner *s, pid_t pid)
+static bool has_bytes(pid_t pid, const char *file)
+{
+    char path[64];
+    char byte;
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool has = fd >= 0 && read(fd, &byte, 1) == 1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return has;
+}
+
+/* In the middle of an exec the old program is gone and the new one has neither
+ * arguments nor environment yet. Threads of the kernel and zombies have no
+ * program. */
+static bool is_in_exec(pid_t pid)
+{
+    char path[64];
+    char target[1];
+    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    return readlink(path, target, sizeof(target)) > 0 &&
+           !has_bytes(pid, "cmdline");
+}
+
+/* The first marker counts, as for getenv(). False: there is none, or, with
+ * `is_empty`, no environment at all. */
+static bool read_environment(struct scanner *s, pid_t pid, bool *is_empty)
 {
     char path[64];
     char chunk[CHUNK_BYTES];
     bool is_found = false;
     ssize_t n;
     memset(s, 0, sizeof(*s));
+    *is_empty = true;
     snprintf(path, sizeof(path), "/proc/%d/environ", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return false;
     }
     while (!is_found && (n = read(fd, chunk, sizeof(chunk))) > 0) {
+        *is_empty = false;
         for (ssize_t i = 0; i < n && !is_found; i++) {
             is_found = scan(s, chunk[i]);
         }
     }
     close(fd);
     return is_found && s->value[s->used - 1] == 0;
+}
+
+/* An empty environment is believed once the process was seen in no exec
+ * before it was read. */
+static bool read_marker(struct scanner *s, pid_t pid)
+{
+    bool is_empty;
+    bool is_found = read_environment(s, pid, &is_empty);
+    bool was_in_exec = true;
+    for (int i = 0; is_empty && was_in_exec && i < EXEC_LOOKS; i++) {
+        was_in_exec = is_in_exec(pid);
+        if (was_in_exec) {
+            poll(NULL, 0, EXEC_PAUSE_MS);
+        }
+        is_found = read_environment(s, pid, &is_empty);
+    }
+    return is_found;
 }
 
 /* "<job>/<generation>/<rank>" */

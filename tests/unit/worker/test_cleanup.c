@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,21 +18,21 @@
 
 static char job[32];
 
-/* A process with this environment that has been executed when this returns. It
- * then executes nothing more: while it did, it would have no environment. */
-static pid_t start(char *const *environment)
+/* A process with this environment that has been executed when this returns,
+ * and then does this. */
+static pid_t start_script(char *const *environment, char *script)
 {
     int ready[2];
     char byte;
     char shell[] = "/bin/sh";
     char flag[] = "-c";
-    char script[] = "echo; kill -STOP $$";
-    char *arguments[] = {shell, flag, script, NULL};
+    char *arguments[] = {shell, flag, script, script, NULL};
     assert_int_equal(pipe(ready), 0);
     fflush(NULL);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(ready[1], 1);
         close(ready[0]);
         close(ready[1]);
@@ -42,6 +43,12 @@ static pid_t start(char *const *environment)
     assert_int_equal(read(ready[0], &byte, 1), 1);
     close(ready[0]);
     return pid;
+}
+
+static pid_t start(char *const *environment)
+{
+    char script[] = "echo; exec sleep 1000";
+    return start_script(environment, script);
 }
 
 static pid_t start_marked(const char *text)
@@ -134,6 +141,24 @@ static void test_where(void **state)
     free(large);
 }
 
+/* In the middle of an exec a process shows no environment; it has one. */
+static void test_exec(void **state)
+{
+    (void)state;
+    enum { LOOKS = 300 };
+    struct cleanup c = of_job();
+    char path[] = "PATH=/usr/bin:/bin";
+    char marker[96];
+    char script[] = "echo; exec /bin/sh -c \"$0\" \"$0\" >/dev/null";
+    snprintf(marker, sizeof(marker), "GPULAUNCH_MARKER=%s/3/8", job);
+    char *environment[] = {path, marker, NULL};
+    pid_t pid = start_script(environment, script);
+    for (int i = 0; i < LOOKS; i++) {
+        assert_int_equal(cleanup_look(&c, 0), 1);
+    }
+    end(pid);
+}
+
 /* Nothing that was there before the keeper. */
 static void test_since(void **state)
 {
@@ -171,9 +196,8 @@ static void test_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whose),
-        cmocka_unit_test(test_where),
-        cmocka_unit_test(test_since),
+        cmocka_unit_test(test_whose), cmocka_unit_test(test_where),
+        cmocka_unit_test(test_exec),  cmocka_unit_test(test_since),
         cmocka_unit_test(test_run),
     };
     snprintf(job, sizeof(job), "cleanup-%d", getpid());
