@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/hostlist.h"
-#include "common/hostport.h"
 #include "common/units.h"
 #include "coordinator/text.h"
 #include "proto/limits.h"
@@ -99,19 +98,16 @@ static int group_by_host(struct roster *r, struct gpul_error *err)
     return 0;
 }
 
-static int check_addresses(const struct roster *r, struct gpul_error *err)
+/* Are there several networks that the nodes see? */
+static bool is_spread(const struct roster *r)
 {
-    for (uint32_t i = 0; r->host_count > 1 && i < r->count; i++) {
-        const struct node *node = &r->nodes[i];
-        if (gpul_host_is_loopback(node->address)) {
-            return gpul_fail(err, GPUL_ENOTFOUND,
-                             "node %s (%s) is known by the loopback address "
-                             "%s, which the other hosts of the job cannot "
-                             "reach; have it join by an address of its network",
-                             node->name, node_hostname(node), node->address);
+    for (uint32_t i = 1; i < r->count; i++) {
+        if (compare_host_ids(&r->nodes[0], &r->nodes[i]) != 0 ||
+            r->nodes[0].network_namespace != r->nodes[i].network_namespace) {
+            return true;
         }
     }
-    return 0;
+    return false;
 }
 
 int assign_places(struct roster *r, uint32_t *world_size, const struct job *job,
@@ -122,7 +118,8 @@ int assign_places(struct roster *r, uint32_t *world_size, const struct job *job,
     if (rc == 0) {
         rc = group_by_host(r, err);
     }
-    return rc == 0 ? check_addresses(r, err) : rc;
+    r->is_spread = is_spread(r);
+    return rc;
 }
 
 void assign_fill(Gpul__Assign *out, const struct roster *r,

@@ -14,7 +14,7 @@
  * the nodes of its host: nodes with the same host name and boot id share one.
  * Every node must have said Hello. Errors, each with a sentence:
  * GPUL_ENOTFOUND: a node lacks what its place needs (no GPU while one rank
- * per GPU was asked for; a loopback address while there are several hosts).
+ * per GPU was asked for).
  * GPUL_ELIMIT: more ranks than GPUL_RANKS_MAX. GPUL_ENOMEM. */
 int assign_places(struct roster *r, uint32_t *world_size, const struct job *job,
                   struct gpul_error *err);

@@ -10,6 +10,8 @@
  *   away.c        nodes whose agent has died, and its successor
  *   operator.c    the front end's words
  *   placing.c     ranks given out, ports reported
+ *   linking.c     nodes that dial each other, and the addresses they get
+ *   members.c     who is where, for the front end
  *   selftest.c    which self-test, the one on host memory, its failures
  *   gputest.c     the self-test on GPUs
  *   running.c     launch, exits, success
@@ -19,9 +21,9 @@
  *   ending.c      stop, restart, drain, done
  *
  * Happy path: operator_message(Job) -> hello_judge for each node ->
- * placing_begin -> selftest_begin -> running_begin -> ending_begin ->
- * ending_done. What does not fit the phase or the generation is dropped: it
- * is the normal race with what was just sent.
+ * placing_begin -> linking_begin -> selftest_begin -> running_begin ->
+ * ending_begin -> ending_done. What does not fit the phase or the generation is
+ * dropped: it is the normal race with what was just sent.
  */
 #ifndef COORDINATOR_CORE_H
 #define COORDINATOR_CORE_H
@@ -33,6 +35,7 @@
 #include "coordinator/ids.h"
 #include "coordinator/input.h"
 #include "coordinator/job.h"
+#include "coordinator/links.h"
 #include "coordinator/missing.h"
 #include "coordinator/notices.h"
 #include "coordinator/outbox.h"
@@ -138,6 +141,7 @@ struct rendezvous {
     uint32_t aways_told;
     uint32_t anew_count; /* generations begun anew before the launch */
 
+    struct links links; /* empty but in LINKS and DIALING */
     struct gpul_buf roster_frames;
     uint32_t launches; /* so far; the attempt, from 1 */
     bool is_launched;  /* the ranks of this generation */
@@ -288,12 +292,35 @@ void placing_begin(struct rendezvous *r, const char *why);
 void placing_ready(struct rendezvous *r, struct node *node,
                    const Gpul__Ready *ready);
 
+/* The addresses stand: send the roster, and go on. */
+void placing_announce(struct rendezvous *r, const char *why);
+
 /* Tell a node that has come back the job and its place. */
 void placing_repeat(struct rendezvous *r, const struct node *node);
 
+/* ---- linking.c ---- */
+
+/* Everybody is ready: prove the addresses, if there is anything to prove. */
+void linking_begin(struct rendezvous *r);
+void linking_listening(struct rendezvous *r, struct node *node,
+                       const Gpul__LinkListening *listening);
+void linking_report(struct rendezvous *r, struct node *node,
+                    const Gpul__LinkReport *report);
+
+/* Of each of its two phases. */
+uint32_t linking_bound_ms(const struct rendezvous *r);
+
+/* ---- members.c ---- */
+
+/* All nodes; LINKS_FAILED: those that do not reach each other. */
+void members_tell(struct rendezvous *r, Gpul__Event__Kind kind);
+
 /* ---- selftest.c ---- */
 
-void selftest_begin(struct rendezvous *r);
+void selftest_begin(struct rendezvous *r, const char *why);
+
+/* One a generation; nobody can guess it. */
+uint64_t selftest_token(const struct rendezvous *r);
 
 /* On host memory, whatever was looked at before. */
 void selftest_begin_on_host(struct rendezvous *r, const char *why);
@@ -329,7 +356,7 @@ const char *selftest_backend(const struct rendezvous *r);
 /* ---- gputest.c ---- */
 
 /* Have every node look at its libraries and devices. */
-void gputest_begin(struct rendezvous *r);
+void gputest_begin(struct rendezvous *r, const char *why);
 void gputest_facts(struct rendezvous *r, struct node *node,
                    const Gpul__ProbeFacts *report);
 void gputest_id(struct rendezvous *r, struct node *node,

@@ -340,6 +340,8 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
             lost_before_launch(r, node, why);
         }
         return;
+    case PHASE_LINKS:
+    case PHASE_DIALING:
     case PHASE_FACTS:
     case PHASE_CUDA:
     case PHASE_UID:
@@ -453,6 +455,12 @@ void ending_deadline(struct rendezvous *r)
         return;
     case PHASE_ASSIGNING:
         decide_late(r, "took their places", GPUL_READY_DEADLINE_MS);
+        return;
+    case PHASE_LINKS:
+        decide_late(r, "told where they listen", linking_bound_ms(r));
+        return;
+    case PHASE_DIALING:
+        decide_late(r, "dialled the others", linking_bound_ms(r));
         return;
     case PHASE_FACTS:
     case PHASE_CUDA:

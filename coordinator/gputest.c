@@ -25,10 +25,9 @@ void gputest_release(struct rendezvous *r)
 
 /* ---- facts ---- */
 
-void gputest_begin(struct rendezvous *r)
+void gputest_begin(struct rendezvous *r, const char *why)
 {
-    core_enter(r, PHASE_FACTS, r->job.listen_deadline_ms,
-               "every node is ready");
+    core_enter(r, PHASE_FACTS, r->job.listen_deadline_ms, "%s", why);
     core_await_all(r);
     if (facts_init(&r->facts, r->roster.count) != 0 ||
         probes_init(&r->scouts, r->roster.count, r->now_ms) != 0) {

@@ -33,7 +33,8 @@ struct job {
     uint32_t run_deadline_ms;
     Gpul__SelfTest__Backend backend;
     Gpul__Sweep sweep;
-    char *nccl_library; /* owned; the user's choice, "" without one */
+    char *nccl_library;   /* owned; the user's choice, "" without one */
+    bool wants_interface; /* the user has named some */
     uint32_t report_rank;
     bool reports_all_ranks;
     bool forwards_output;

@@ -6,6 +6,8 @@
 #define BIT(phase) (1u << PHASE_##phase)
 /* To begin anew, or for good. */
 #define STOPS (BIT(RESTARTING) | BIT(DRAINING))
+/* What may follow once every address stands. */
+#define TESTS (BIT(LISTENING) | BIT(FACTS) | BIT(REPORTING) | BIT(RUNNING))
 #define ON_GPUS "self-test phase "
 
 static const struct {
@@ -14,9 +16,9 @@ static const struct {
 } table[PHASE_COUNT] = {
     [PHASE_START] = {"start", BIT(GATHERING) | BIT(DONE)},
     [PHASE_GATHERING] = {"gathering", BIT(ASSIGNING) | BIT(DONE)},
-    [PHASE_ASSIGNING] = {"assigning", BIT(LISTENING) | BIT(FACTS) |
-                                          BIT(REPORTING) | BIT(RUNNING) |
-                                          STOPS},
+    [PHASE_ASSIGNING] = {"assigning", BIT(LINKS) | TESTS | STOPS},
+    [PHASE_LINKS] = {"opening its addresses", BIT(DIALING) | STOPS},
+    [PHASE_DIALING] = {"dialling the others", TESTS | STOPS},
     [PHASE_FACTS] = {ON_GPUS "facts",
                      BIT(CUDA) | BIT(LISTENING) | BIT(RUNNING) | STOPS},
     [PHASE_CUDA] = {ON_GPUS "cuda", BIT(UID) | STOPS},

@@ -13,6 +13,8 @@
  *                                        ^ and from all between     |
  *                                          ASSIGNING and RUNNING    |
  *                                                                    v
+ *   Behind ASSIGNING, where addresses are to be proved: LINKS -> DIALING.
+ *
  *   every phase from ASSIGNING on ---------------------------> DRAINING
  *   START, GATHERING ------------> DONE <-------------------------+
  *                                   +-> OVER
@@ -26,6 +28,8 @@ enum phase {
     PHASE_START,      /* the front end has not said yet what the job is */
     PHASE_GATHERING,  /* waiting for every node's Hello */
     PHASE_ASSIGNING,  /* for every node's Ready */
+    PHASE_LINKS,      /* for every node to listen on its addresses */
+    PHASE_DIALING,    /* for every node to have dialled all others */
     PHASE_FACTS,      /* self-test on GPUs: for every scout's facts */
     PHASE_CUDA,       /* for a context on every device */
     PHASE_UID,        /* for every root's unique ID */

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ASSIGNING: a new generation, its places given out, the ports of each node
- * reported back, the roster sent.
+ * reported back, the roster sent once the addresses stand (linking.c).
  */
-#include <assert.h>
 #include <signal.h>
-#include <string.h>
 
 #include "coordinator/core.h"
-
-enum {
-    /* An ASSIGNED event must fit a frame whatever the names. */
-    MEMBERS_BYTES_MAX = GPUL_FRAME_BYTES_MAX - 4096,
-    MEMBER_FIXED_BYTES = 48,
-};
 
 /* What a node may send once it has a place. */
 static uint64_t member_mask(const struct rendezvous *r)
@@ -23,7 +15,9 @@ static uint64_t member_mask(const struct rendezvous *r)
                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LEAVE) |
                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_READY) |
                     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_EXITS) |
-                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_IDLE);
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_IDLE) |
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LINK_LISTENING) |
+                    GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LINK_REPORT);
     if (r->job.is_env) {
         return mask | GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ENV_REPORT);
     }
@@ -73,42 +67,6 @@ void placing_repeat(struct rendezvous *r, const struct node *node)
     send_place(r, node);
 }
 
-/* Nodes first .. end-1 in one event; returns end. */
-static uint32_t tell_page(struct rendezvous *r, uint32_t first)
-{
-    Gpul__Member members[GPUL_MEMBERS_PAGE_MAX];
-    Gpul__Member *pointers[GPUL_MEMBERS_PAGE_MAX];
-    size_t bytes = 0;
-    uint32_t n = 0;
-    while (n < GPUL_MEMBERS_PAGE_MAX && first + n < r->roster.count) {
-        const struct node *node = &r->roster.nodes[first + n];
-        bytes += MEMBER_FIXED_BYTES + strlen(node->name) +
-                 strlen(node->hostname) + strlen(node->address);
-        if (bytes > MEMBERS_BYTES_MAX) {
-            break;
-        }
-        gpul__member__init(&members[n]);
-        members[n].node_name = wire_text(node->name);
-        members[n].hostname = node->hostname;
-        members[n].address = node->address;
-        members[n].node_rank = first + n;
-        members[n].first_rank = node->first_rank;
-        members[n].rank_count = node->rank_count;
-        members[n].gpus = node->gpus;
-        pointers[n] = &members[n];
-        n++;
-    }
-    assert(n > 0);
-    Gpul__Event event = GPUL__EVENT__INIT;
-    event.kind = GPUL__EVENT__KIND__ASSIGNED;
-    event.have = first + n;
-    event.need = r->roster.count;
-    event.members = pointers;
-    event.n_members = n;
-    core_tell_event(r, &event);
-    return first + n;
-}
-
 /* Node and rank numbers; false: the job cannot go on, or the step failed. */
 static bool find_places(struct rendezvous *r)
 {
@@ -143,14 +101,13 @@ void placing_begin(struct rendezvous *r, const char *why)
     r->stop.signal = 0;
     r->is_launched = false;
     gputest_release(r); /* what an earlier generation has found out */
+    links_release(&r->links);
     core_await_all(r);
     if (r->generation == 1) {
         core_send_all_bytes(r, &r->job.frame);
     }
     send_places(r);
-    for (uint32_t next = 0; next < r->roster.count;) {
-        next = tell_page(r, next);
-    }
+    members_tell(r, GPUL__EVENT__KIND__ASSIGNED);
 }
 
 static bool ports_are_valid(const struct node *node, uint32_t port_base)
@@ -191,7 +148,12 @@ void placing_ready(struct rendezvous *r, struct node *node,
     }
     node->port_base = ready->port_base;
     if (core_answer(r, node)) {
-        send_roster(r);
-        selftest_begin(r);
+        linking_begin(r);
     }
+}
+
+void placing_announce(struct rendezvous *r, const char *why)
+{
+    send_roster(r);
+    selftest_begin(r, why);
 }

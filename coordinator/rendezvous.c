@@ -46,6 +46,7 @@ void rendezvous_destroy(struct rendezvous *r)
     gpul_minheap_release(&r->aways);
     gpul_buf_release(&r->roster_frames);
     gputest_release(r);
+    links_release(&r->links);
     input_release(&r->input);
     stalls_release(&r->stalls);
     outcome_release(&r->outcome);
@@ -76,6 +77,12 @@ static void generation_message(struct rendezvous *r, struct node *node,
     switch (frame->body_case) {
     case GPUL__FRAME__BODY_READY:
         placing_ready(r, node, frame->ready);
+        return;
+    case GPUL__FRAME__BODY_LINK_LISTENING:
+        linking_listening(r, node, frame->link_listening);
+        return;
+    case GPUL__FRAME__BODY_LINK_REPORT:
+        linking_report(r, node, frame->link_report);
         return;
     case GPUL__FRAME__BODY_PROBE_LISTENING:
         selftest_listening(r, node, frame->probe_listening);

@@ -124,6 +124,7 @@ static void release_node(struct node *node)
 {
     free((char *)(uintptr_t)node->name);
     free(node->hostname);
+    free(node->link_address);
     free(node->probe_address);
     free(node->last_words);
 }
@@ -244,7 +245,9 @@ int roster_join(struct roster *r, struct node *node, uint32_t conn,
     free(node->hostname);
     node->hostname = block;
     node->boot_id = block + boot_id_at;
-    node->address = block + address_at;
+    node->address =
+        node->link_address != NULL ? node->link_address : block + address_at;
+    node->network_namespace = facts->network_namespace;
     node->instance = hello->instance;
     node->attach = hello->attach;
     node->gpus = facts->gpus;
@@ -253,6 +256,18 @@ int roster_join(struct roster *r, struct node *node, uint32_t conn,
     node->last_words = NULL;
     node->has_accounted = false;
     r->joined++;
+    return 0;
+}
+
+int roster_set_address(struct node *node, const char *address)
+{
+    char *copy = text_copy(address);
+    if (copy == NULL) {
+        return GPUL_ENOMEM;
+    }
+    free(node->link_address);
+    node->link_address = copy;
+    node->address = copy;
     return 0;
 }
 

@@ -27,7 +27,9 @@ struct node {
      * the connection, so that a lost node can be named with its host. */
     char *hostname;
     char *boot_id;
-    char *address;
+    char *address;      /* or of link_address, once that is there */
+    char *link_address; /* owned; by which all others reach it, or NULL */
+    uint64_t network_namespace; /* 0: unknown */
     /* What the front end says of a worker that has ended, NULL: nothing. */
     char *last_words;
     uint64_t instance; /* of its keeper */
@@ -62,6 +64,7 @@ struct roster {
     uint32_t joined; /* nodes with a connection */
     uint32_t named;  /* in by_name: `count`, or fewer while it is open */
     uint32_t host_count;
+    bool is_spread; /* over several hosts, or network namespaces of one */
     bool is_open;
     bool was_open; /* or is */
 };
@@ -96,6 +99,9 @@ void roster_close(struct roster *r);
  * GPUL_ENOMEM and nothing changed. */
 int roster_join(struct roster *r, struct node *node, uint32_t conn,
                 const Gpul__Hello *hello);
+
+/* The address by which all others reach it. Returns 0 or GPUL_ENOMEM. */
+int roster_set_address(struct node *node, const char *address);
 
 /* Take the node off its connection. */
 void roster_leave(struct roster *r, struct node *node);

@@ -40,14 +40,13 @@ static bool wants_gpus(struct rendezvous *r)
     return without == 0;
 }
 
-void selftest_begin(struct rendezvous *r)
+void selftest_begin(struct rendezvous *r, const char *why)
 {
-    static const char why[] = "every node is ready";
     bool is_wanted = r->job.self_test != GPUL__SELF_TEST__LEVEL__OFF;
     if (!is_wanted || r->launches > 0) {
         running_begin(r, why);
     } else if (wants_gpus(r)) {
-        gputest_begin(r);
+        gputest_begin(r, why);
     } else {
         selftest_begin_on_host(r, why);
     }
@@ -57,7 +56,7 @@ void selftest_begin(struct rendezvous *r)
 
 /* One token a generation. Mixing as in SplitMix64: Steele, Lea, Flood, "Fast
  * splittable pseudorandom number generators", 2014. */
-static uint64_t ring_token(const struct rendezvous *r)
+uint64_t selftest_token(const struct rendezvous *r)
 {
     uint64_t z = r->config.seed + UINT64_C(0x9e3779b97f4a7c15) * r->generation;
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -84,7 +83,7 @@ void selftest_send_starts(struct rendezvous *r, Gpul__SelfTest__Backend backend)
     Gpul__ProbeStart start = GPUL__PROBE_START__INIT;
     start.level = r->job.self_test;
     start.node_count = r->roster.count;
-    start.token = ring_token(r);
+    start.token = selftest_token(r);
     start.backend = backend;
     if (backend == GPUL__SELF_TEST__BACKEND__BACKEND_NCCL) {
         start.deadline_ms = r->job.listen_deadline_ms;

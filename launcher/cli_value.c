@@ -9,6 +9,7 @@
 #include "gpulaunch.pb-c.h"
 #include "launcher/cli.h"
 #include "proto/limits.h"
+#include "proto/text.h"
 
 enum {
     WARNING_MS = 60000, /* Slurm's default of --signal */
@@ -281,6 +282,24 @@ static int set_secret_file(struct plan *plan, const char *value,
     return set_text(&plan->secret_file, value, "a file", spelling, err);
 }
 
+/* Which of them a node has is known there only. */
+static int set_interface(struct plan *plan, const char *value,
+                         const char *spelling, struct gpul_error *err)
+{
+    bool is_list = value[0] != '\0' && value[0] != ',' &&
+                   value[strlen(value) - 1] != ',' &&
+                   strstr(value, ",,") == NULL;
+    if (!is_list || strlen(value) > GPUL_TEXT_BYTES_MAX ||
+        !gpul_text_is_valid(value, GPUL_TEXT_NAME)) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: \"%.80s\" is no list of interfaces or "
+                         "addresses, as in eth0,10.0.0.5",
+                         spelling, value);
+    }
+    plan->interface = value;
+    return 0;
+}
+
 static int set_roles(struct plan *plan, const char *value, const char *spelling,
                      struct gpul_error *err)
 {
@@ -411,6 +430,8 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return set_nodes(plan, value, spelling, err);
     case OPTION_PER_NODE:
         return set_per_node(plan, value, spelling, err);
+    case OPTION_INTERFACE:
+        return set_interface(plan, value, spelling, err);
     case OPTION_ROLES:
         return set_roles(plan, value, spelling, err);
     case OPTION_NCCL_LIB:

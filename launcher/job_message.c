@@ -198,6 +198,7 @@ static void fill_scalars(struct parts *p, const struct plan *plan,
     p->job.grace_ms = plan->grace_ms;
     p->job.orphan_timeout_ms = plan->orphan_timeout_ms;
     p->job.bind = (Gpul__Bind)plan->bind;
+    p->job.interface = borrow(plan->interface != NULL ? plan->interface : "");
     p->job.report_rank = plan->rank;
     p->job.report_all_ranks = plan->verb == PLAN_RUN;
     p->job.log_dir = borrow(m->log_dir);

@@ -53,6 +53,14 @@ static const struct gpul_option table[] = {
                      .help = "Processors that a rank runs on: gpu (those near "
                              "its GPU), numa (of a NUMA node, and its memory), "
                              "core (its even share) or none (all; default)."},
+    [OPTION_INTERFACE] = {.name = "interface",
+                          .value = "LIST",
+                          .environment = "GPULAUNCH_INTERFACE",
+                          .group = PLACES,
+                          .help = "Interfaces or addresses, exact, by which "
+                                  "nodes may reach each other, as in "
+                                  "eth0,ib0,10.0.0.5. Default: what all other "
+                                  "nodes have reached."},
     [OPTION_SELF_TEST] = {.name = "self-test",
                           .value = "LEVEL",
                           .environment = "GPULAUNCH_SELF_TEST",
@@ -388,6 +396,7 @@ const char *option_default(enum option option)
         [OPTION_ROLES] = "all workers",
         [OPTION_DEVICES] = "auto",
         [OPTION_BIND] = "none",
+        [OPTION_INTERFACE] = "what the others have reached",
         [OPTION_SELF_TEST] = "quick",
         [OPTION_BACKEND] = "auto",
         [OPTION_NCCL_LIB] = "the one that the command would load",

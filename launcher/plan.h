@@ -125,8 +125,9 @@ struct plan {
     size_t variable_count;
     uint32_t tf_config; /* gpul.Environment.TfConfig */
     bool has_tf_evaluator;
-    uint32_t devices; /* gpul.Environment.Devices */
-    uint32_t bind;    /* gpul.Bind */
+    uint32_t devices;      /* gpul.Environment.Devices */
+    uint32_t bind;         /* gpul.Bind */
+    const char *interface; /* names and addresses, NULL: any */
     bool emulates_slurm;
     bool is_dry_run;
     bool is_json;

@@ -71,6 +71,32 @@ static void add_page(struct record *r, const Gpul__Event *event)
     }
 }
 
+static Gpul__Member **find_slot(struct record *r, uint32_t node_rank)
+{
+    for (size_t i = 0; i < r->page_count; i++) {
+        for (size_t k = 0; k < r->pages[i]->n_members; k++) {
+            if (r->pages[i]->members[k]->node_rank == node_rank) {
+                return &r->pages[i]->members[k];
+            }
+        }
+    }
+    return NULL;
+}
+
+/* What was found out of members that are known. */
+static void renew_members(struct record *r, const Gpul__Event *event)
+{
+    for (size_t i = 0; i < event->n_members; i++) {
+        Gpul__Member **slot = find_slot(r, event->members[i]->node_rank);
+        Gpul__Member *copy =
+            slot != NULL ? copy_message(&event->members[i]->base) : NULL;
+        if (copy != NULL) {
+            gpul__member__free_unpacked(*slot, NULL);
+            *slot = copy;
+        }
+    }
+}
+
 static void add_line(char **lines, size_t *count, size_t count_max,
                      const char *text)
 {
@@ -139,6 +165,10 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
     case GPUL__EVENT__KIND__ASSIGNED:
         r->assigned_ms = now_ms;
         add_page(r, event);
+        break;
+    case GPUL__EVENT__KIND__LINKS:
+    case GPUL__EVENT__KIND__LINKS_FAILED:
+        renew_members(r, event);
         break;
     case GPUL__EVENT__KIND__SELF_TEST_FACTS:
         note_backend(r, event);

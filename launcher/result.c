@@ -34,6 +34,15 @@ static json_t *phases_json(const struct record *r)
     return o;
 }
 
+static json_t *texts_json(char *const *texts, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(list, json_string(texts[i]));
+    }
+    return list;
+}
+
 static json_t *nodes_json(const struct record *r)
 {
     json_t *nodes = json_array();
@@ -48,6 +57,9 @@ static json_t *nodes_json(const struct record *r)
             json_object_set_new(o, "first_rank", json_integer(m->first_rank));
             json_object_set_new(o, "rank_count", json_integer(m->rank_count));
             json_object_set_new(o, "gpus", json_integer(m->gpus));
+            json_put_text(o, "interface", m->interface);
+            json_object_set_new(o, "rejected_addresses",
+                                texts_json(m->rejected, m->n_rejected));
             json_array_append_new(nodes, o);
         }
     }

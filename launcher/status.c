@@ -190,6 +190,7 @@ int status_live(struct gpul_buf *out, const struct status *s,
 bool status_is_detail(const Gpul__Event *event)
 {
     switch (event->kind) {
+    case GPUL__EVENT__KIND__LINKS_FAILED:
     case GPUL__EVENT__KIND__NODE_LEFT:
     case GPUL__EVENT__KIND__NODE_AWAY:
     case GPUL__EVENT__KIND__NODE_BACK:
@@ -221,6 +222,24 @@ static void append_members(struct gpul_buf *out, const Gpul__Event *event)
         } else {
             gpul_buf_appendf(out, ", ranks %" PRIu32 "-%" PRIu32, m->first_rank,
                              m->first_rank + m->rank_count - 1);
+        }
+    }
+}
+
+/* By what each is reached, and what it has besides. */
+static void append_links(struct gpul_buf *out, const Gpul__Event *event)
+{
+    for (size_t i = 0; i < event->n_members; i++) {
+        const Gpul__Member *m = event->members[i];
+        gpul_buf_appendf(out, "%s%s (host %s): ", i > 0 ? "\n" : "",
+                         m->node_name, m->hostname);
+        if (m->interface[0] != '\0') {
+            gpul_buf_appendf(out, "%s on %s", m->address, m->interface);
+        } else {
+            gpul_buf_append_text(out, "no address");
+        }
+        for (size_t k = 0; k < m->n_rejected; k++) {
+            gpul_buf_appendf(out, "\n    not %s", m->rejected[k]);
         }
     }
 }
@@ -295,6 +314,10 @@ int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
         return append_wait(out, event, s);
     case GPUL__EVENT__KIND__ASSIGNED:
         append_members(out, event);
+        return out->is_failed ? GPUL_ELIMIT : 0;
+    case GPUL__EVENT__KIND__LINKS:
+    case GPUL__EVENT__KIND__LINKS_FAILED:
+        append_links(out, event);
         return out->is_failed ? GPUL_ELIMIT : 0;
     case GPUL__EVENT__KIND__SELF_TEST_STARTED:
         return append_started(out, event);

@@ -240,3 +240,77 @@ int gpul_check_job_end(const ProtobufCMessage *message, struct gpul_error *err)
     const Gpul__JobEnd *m = (const Gpul__JobEnd *)message;
     return check_evidence(m->exits, m->n_exits, err);
 }
+
+/* ---- addresses ----------------------------------------------------------- */
+
+/* Candidates come first; each has a port and no reason against it. */
+int gpul_check_link_listening(const ProtobufCMessage *message,
+                              struct gpul_error *err)
+{
+    const Gpul__LinkListening *m = (const Gpul__LinkListening *)message;
+    size_t candidates = 0;
+    for (size_t i = 0; i < m->n_interfaces; i++) {
+        const Gpul__LinkInterface *interface = m->interfaces[i];
+        bool is_candidate = interface->rejection[0] == 0;
+        if (is_candidate != (interface->port != 0)) {
+            return gpul_fail(err, GPUL_EPROTO, "%s",
+                             is_candidate ? "a candidate without a port"
+                                          : "a port of no candidate");
+        }
+        if (is_candidate && candidates++ != i) {
+            return gpul_fail(err, GPUL_EPROTO, "a candidate behind others");
+        }
+    }
+    if (candidates > GPUL_LINKS_MAX) {
+        return gpul_fail(err, GPUL_EPROTO, "%zu candidates, at most %u",
+                         candidates, GPUL_LINKS_MAX);
+    }
+    if ((candidates == 0) != (m->error[0] != 0)) {
+        return gpul_fail(err, GPUL_EPROTO, "has %zu candidates and %s error",
+                         candidates, m->error[0] != 0 ? "an" : "no");
+    }
+    return 0;
+}
+
+int gpul_check_link_peers(const ProtobufCMessage *message,
+                          struct gpul_error *err)
+{
+    const Gpul__LinkPeers *m = (const Gpul__LinkPeers *)message;
+    size_t total = 0;
+    if (m->page >= m->page_count) {
+        return gpul_fail(err, GPUL_EPROTO, "page %u is not below page_count %u",
+                         m->page, m->page_count);
+    }
+    if (m->first_node > GPUL_NODES_MAX - m->node_count) {
+        return gpul_fail(err, GPUL_EPROTO, "nodes %u+%u are over the limit",
+                         m->first_node, m->node_count);
+    }
+    if (m->n_counts != 1 && m->n_counts != m->node_count) {
+        return gpul_fail(err, GPUL_EPROTO, "%zu counts for %u nodes",
+                         m->n_counts, m->node_count);
+    }
+    for (size_t i = 0; i < m->node_count; i++) {
+        total += m->counts[m->n_counts == 1 ? 0 : i];
+    }
+    if (m->n_ports != total) {
+        return gpul_fail(err, GPUL_EPROTO, "%zu ports for %zu endpoints",
+                         m->n_ports, total);
+    }
+    return 0;
+}
+
+int gpul_check_link_report(const ProtobufCMessage *message,
+                           struct gpul_error *err)
+{
+    const Gpul__LinkReport *m = (const Gpul__LinkReport *)message;
+    if (m->failure_count < m->n_failures) {
+        return gpul_fail(err, GPUL_EPROTO, "%zu failures of %u", m->n_failures,
+                         m->failure_count);
+    }
+    if ((m->missed.len == 0) != (m->failure_count == 0)) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "%u failures, and %zu bytes of what was missed",
+                         m->failure_count, m->missed.len);
+    }
+    return 0;
+}

@@ -35,5 +35,11 @@ int gpul_check_exits(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_job_end(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_input_credit(const ProtobufCMessage *message,
                             struct gpul_error *err);
+int gpul_check_link_listening(const ProtobufCMessage *message,
+                              struct gpul_error *err);
+int gpul_check_link_peers(const ProtobufCMessage *message,
+                          struct gpul_error *err);
+int gpul_check_link_report(const ProtobufCMessage *message,
+                           struct gpul_error *err);
 
 #endif

@@ -25,8 +25,14 @@
 #define GPUL_PROBE_FACTS_BYTES_MAX (256u << 10)
 /* What a probe is started with: numbers and the paths of two files. */
 #define GPUL_PROBE_BEGIN_BYTES_MAX (16u << 10)
+/* GPUL_INTERFACES_MAX interfaces, each with a reason, stay below this. */
+#define GPUL_LINK_LISTENING_BYTES_MAX (16u << 10)
+/* One page of endpoints stays below this. */
+#define GPUL_LINK_PEERS_BYTES_MAX (128u << 10)
+/* A bit for every endpoint of the largest job, and a few failures. */
+#define GPUL_LINK_REPORT_BYTES_MAX (GPUL_LINK_MISSED_BYTES_MAX + 1024u)
 /* One page of members, each with its names, stays below this. */
-#define GPUL_EVENT_BYTES_MAX (128u << 10)
+#define GPUL_EVENT_BYTES_MAX (352u << 10)
 /* GPUL_EXITS_MAX exits, each with a full text and path, and as much evidence
  * as a node may send, stay below this. */
 #define GPUL_EXITS_BYTES_MAX (384u << 10)
@@ -88,6 +94,15 @@
 /* Linux: one string of an argument or environment list (MAX_ARG_STRLEN). */
 #define GPUL_EXEC_STRING_BYTES_MAX (128u << 10)
 #define GPUL_INTERFACES_MAX 32u
+#define GPUL_REJECTION_BYTES_MAX 64u /* why an interface is no candidate */
+/* The same with name, address and kind, and of so many for the user. */
+#define GPUL_REJECTED_BYTES_MAX 192u
+#define GPUL_REJECTED_MAX 8u
+/* Candidates of a node, that all others dial. */
+#define GPUL_LINKS_MAX 8u
+#define GPUL_LINK_PAGE_NODES_MAX 896u
+#define GPUL_LINK_MISSED_BYTES_MAX (GPUL_NODES_MAX / 8u * GPUL_LINKS_MAX)
+#define GPUL_LINK_FAILURES_MAX 16u
 #define GPUL_ARGUMENTS_MAX 16384u
 #define GPUL_VARIABLES_MAX 4096u
 #define GPUL_ROLES_MAX 8u

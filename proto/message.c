@@ -79,6 +79,14 @@ static const struct gpul_message_rule rules[] = {
     [GPUL__FRAME__BODY_INPUT_CREDIT] = {"input_credit", GPUL_SMALL_BYTES_MAX,
                                         NODE | DESK},
     [GPUL__FRAME__BODY_STALL] = {"stall", GPUL_STALL_BYTES_MAX, NODE},
+    [GPUL__FRAME__BODY_LINK_START] = {"link_start", GPUL_SMALL_BYTES_MAX,
+                                      COORDINATOR},
+    [GPUL__FRAME__BODY_LINK_LISTENING] = {"link_listening",
+                                          GPUL_LINK_LISTENING_BYTES_MAX, NODE},
+    [GPUL__FRAME__BODY_LINK_PEERS] = {"link_peers", GPUL_LINK_PEERS_BYTES_MAX,
+                                      COORDINATOR},
+    [GPUL__FRAME__BODY_LINK_REPORT] = {"link_report",
+                                       GPUL_LINK_REPORT_BYTES_MAX, NODE},
 };
 
 /* The structures of a message with a few strings. */

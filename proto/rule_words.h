@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words in which proto/rules.c and proto/rules_selftest.c state the
- * rules of gpulaunch.proto. For these two files only.
+ * The words in which proto/rules.c, proto/rules_selftest.c and
+ * proto/rules_links.c state the rules of gpulaunch.proto. For these only.
  */
 #ifndef GPUL_PROTO_RULE_WORDS_H
 #define GPUL_PROTO_RULE_WORDS_H
@@ -79,6 +79,12 @@
 #define NODE_RANK(n) NUMBER(n, 0, GPUL_NODES_MAX - 1)
 #define NODE_COUNT(n) NUMBER(n, 1, GPUL_NODES_MAX)
 #define RANK_COUNT(n) NUMBER(n, 1, GPUL_RANKS_PER_NODE_MAX)
+
+/* Stated in rules_links.c. */
+extern const struct gpul_body_rule link_start_rule;
+extern const struct gpul_body_rule link_listening_rule;
+extern const struct gpul_body_rule link_peers_rule;
+extern const struct gpul_body_rule link_report_rule;
 
 /* Stated in rules_selftest.c. */
 extern const struct gpul_body_rule self_test_rule;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The rules of every message type: gpulaunch.proto once more, with bounds.
- * Those of the self-test stand in rules_selftest.c.
+ * Those of the self-test stand in rules_selftest.c, those of the proof of
+ * addresses in rules_links.c.
  */
 #include "proto/rule_words.h"
 
@@ -23,6 +24,7 @@ static const struct gpul_field_rule facts_fields[] = {
     ANY64("memory_bytes"),
     ANY32("gpus"),
     STRING("kernel", LINE, 0, GPUL_KERNEL_BYTES_MAX),
+    ANY64("network_namespace"),
 };
 BODY(facts, NULL);
 
@@ -132,6 +134,7 @@ static const struct gpul_field_rule job_fields[] = {
     ANY32("warning_ms"),
     CHOICE("bind", 0),
     OPTIONAL_MESSAGE("hang", hang_rule),
+    STRING("interface", LINE, 0, GPUL_TEXT_BYTES_MAX),
 };
 BODY(job, gpul_check_job);
 
@@ -310,6 +313,8 @@ static const struct gpul_field_rule member_fields[] = {
     RANK("first_rank"),
     RANK_COUNT("rank_count"),
     ANY32("gpus"),
+    STRING("interface", LINE, 0, GPUL_INTERFACE_BYTES_MAX),
+    LIST("rejected", LINE, 0, GPUL_REJECTED_MAX, 1, GPUL_REJECTED_BYTES_MAX),
 };
 BODY(member, NULL);
 
@@ -405,6 +410,10 @@ const struct gpul_body_rule *gpul_body_rule(uint32_t type)
         [GPUL__FRAME__BODY_INPUT] = &input_rule,
         [GPUL__FRAME__BODY_INPUT_CREDIT] = &input_credit_rule,
         [GPUL__FRAME__BODY_STALL] = &stall_rule,
+        [GPUL__FRAME__BODY_LINK_START] = &link_start_rule,
+        [GPUL__FRAME__BODY_LINK_LISTENING] = &link_listening_rule,
+        [GPUL__FRAME__BODY_LINK_PEERS] = &link_peers_rule,
+        [GPUL__FRAME__BODY_LINK_REPORT] = &link_report_rule,
     };
     return type < COUNT(rules) ? rules[type] : NULL;
 }

@@ -451,6 +451,7 @@ int agent_step(struct agent *a, const struct agent_event *event,
     a->now_ms = event->now_ms;
     a->actions = actions;
     handle(a, event);
+    agent_links_settle(a);
     settle(a);
     a->actions = NULL;
     if (!a->has_failed) {

@@ -151,6 +151,11 @@ enum agent_action_type {
     AGENT_RENEW_PORTS = 18, /* lease again, from port_base, if it can be */
     AGENT_PASS_SIGNAL = 19, /* `signal` to the groups of the ranks: no stop */
     AGENT_FEED = 20,        /* `input` to the ranks, or to those to come */
+    AGENT_OPEN_LINKS = 21,  /* listen on the candidates with `token`, and send
+                               LinkListening */
+    AGENT_DIAL_LINKS = 22,  /* a page of `peers`; behind the last one dial, and
+                               send LinkReport */
+    AGENT_CLOSE_LINKS = 23, /* all that has to do with these */
 };
 
 struct agent_action {
@@ -163,7 +168,9 @@ struct agent_action {
     int signal;
     uint64_t bytes;
     uint16_t port_base;
-    const Gpul__Input *input; /* of the event's frame */
+    const Gpul__Input *input; /* of the event's frame; peers too */
+    const Gpul__LinkPeers *peers;
+    uint64_t token;
     int exit_code;
     const char *text;
 };

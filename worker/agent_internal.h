@@ -3,9 +3,9 @@
  * What the parts of the agent share: agent.c has the actions, the clock and
  * the way out, agent_join.c the way in, agent_messages.c what the coordinator
  * says, agent_node.c what happens on the node, agent_keeper.c what its keeper
- * holds, agent_probes.c the self-test, agent_hearing.c what its probes say,
- * agent_clear.c the wait for the memory of the GPUs behind it. Nobody else
- * includes this.
+ * holds, agent_links.c the proof of addresses, agent_probes.c the self-test,
+ * agent_hearing.c what its probes say, agent_clear.c the wait for the memory of
+ * the GPUs behind it. Nobody else includes this.
  */
 #ifndef WORKER_AGENT_INTERNAL_H
 #define WORKER_AGENT_INTERNAL_H
@@ -98,6 +98,7 @@ struct agent {
     bool awaits_ports;
     uint16_t port_base;
     uint32_t attempt;
+    bool has_links; /* from OPEN_LINKS to CLOSE_LINKS */
 
     /* What is alive on this node. */
     struct agent_selftest test;
@@ -244,6 +245,15 @@ void agent_clear_begin(struct agent *a);
 void agent_clear_facts(struct agent *a, const Gpul__ProbeFacts *facts);
 void agent_clear_looked(struct agent *a, const char *how);
 void agent_clear_tick(struct agent *a);
+
+/* ---- addresses: agent_links.c -------------------------------------------- */
+
+/* False: out of place. */
+bool agent_link_start(struct agent *a, const Gpul__LinkStart *start);
+bool agent_link_peers(struct agent *a, const Gpul__LinkPeers *peers);
+
+/* After each event: close what is not needed any more. */
+void agent_links_settle(struct agent *a);
 
 /* Start the ranks, or report their environment: agent_messages.c. */
 void agent_launch(struct agent *a);

@@ -268,6 +268,8 @@ static void on_input(struct agent *a, const Gpul__Input *input)
 #define FENCED                                                                 \
     (GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ASSIGN) |                              \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ROSTER) |                              \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LINK_START) |                          \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LINK_PEERS) |                          \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_START) |                         \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_CONNECT) |                       \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_BEGIN) |                         \
@@ -300,10 +302,15 @@ static bool is_ahead(const struct agent *a, const Gpul__Frame *frame)
            frame->generation > a->generation;
 }
 
-/* The messages of the self-test; false: one of them is out of place. */
+/* The messages of the self-test, and before it; false: one of them is out of
+ * place. */
 static bool obey_test(struct agent *a, const Gpul__Frame *frame)
 {
     switch (frame->body_case) {
+    case GPUL__FRAME__BODY_LINK_START:
+        return agent_link_start(a, frame->link_start);
+    case GPUL__FRAME__BODY_LINK_PEERS:
+        return agent_link_peers(a, frame->link_peers);
     case GPUL__FRAME__BODY_PROBE_START:
         return agent_probe_start(a, frame);
     case GPUL__FRAME__BODY_PROBE_CONNECT:

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "proto/limits.h"
 #include "proto/text.h"
+#include "worker/interfaces.h"
 
 static void step(struct client *c, struct agent_event *event);
 
@@ -137,6 +139,33 @@ const struct workload_handlers client_workload_handlers = {
     .on_drained = on_drained,
 };
 
+/* ---- addresses ---------------------------------------------------------- */
+
+const struct linker_handlers client_linker_handlers = {
+    .on_frame = on_frame,
+};
+
+static int open_links(struct client *c, uint64_t token, struct gpul_error *err)
+{
+    const Gpul__Assign *assign = agent_assign(c->agent);
+    struct interface *found = calloc(INTERFACES_MAX, sizeof(*found));
+    if (found == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "addresses of this node");
+    }
+    facts_renew_interfaces(&c->facts);
+    const struct linker_request request = {
+        .token = token,
+        .self = assign->node_rank,
+        .node_count = assign->node_count,
+        .wanted = agent_job(c->agent)->interface,
+        .found = found,
+        .found_count = interfaces_read(found, "", NULL),
+    };
+    int rc = linker_open(&c->linker, &request, err);
+    free(found);
+    return rc;
+}
+
 /* ---- the way out -------------------------------------------------------- */
 
 void client_leave(struct client *c, int exit_code, const char *text)
@@ -152,6 +181,7 @@ void client_leave(struct client *c, int exit_code, const char *text)
     uv_close((uv_handle_t *)&c->child_signal, NULL);
     keeperlink_mute(c->keeper);
     prober_release(&c->prober);
+    linker_close(&c->linker);
     workload_destroy(c->workload);
     c->workload = NULL;
     client_dial_close(c);
@@ -195,6 +225,31 @@ static void fail(struct client *c, const char *why)
     client_leave(c, AGENT_EXIT_FAILED, why);
 }
 
+static void apply_to_probes(struct client *c, const struct agent_action *action)
+{
+    if (action->type == AGENT_START_PROBE) {
+        start_probe(c, action);
+    } else if (action->type == AGENT_SEND_PROBES) {
+        prober_send(&c->prober, c->actions.arena.data + action->offset,
+                    action->n);
+    } else {
+        prober_kill(&c->prober);
+    }
+}
+
+static int apply_to_links(struct client *c, const struct agent_action *action,
+                          struct gpul_error *err)
+{
+    if (action->type == AGENT_OPEN_LINKS) {
+        return open_links(c, action->token, err);
+    }
+    if (action->type == AGENT_DIAL_LINKS) {
+        return linker_add(&c->linker, action->peers, err);
+    }
+    linker_close(&c->linker);
+    return 0;
+}
+
 static void apply(struct client *c, const struct agent_action *action)
 {
     struct gpul_error err;
@@ -210,14 +265,9 @@ static void apply(struct client *c, const struct agent_action *action)
         lease_ports(c);
         break;
     case AGENT_START_PROBE:
-        start_probe(c, action);
-        break;
     case AGENT_SEND_PROBES:
-        prober_send(&c->prober, c->actions.arena.data + action->offset,
-                    action->n);
-        break;
     case AGENT_KILL_PROBES:
-        prober_kill(&c->prober);
+        apply_to_probes(c, action);
         break;
     case AGENT_START_RANKS:
         rc = workload_start(c->workload, c->agent, &err);
@@ -253,6 +303,11 @@ static void apply(struct client *c, const struct agent_action *action)
     case AGENT_FEED:
         rc = workload_feed(c->workload, agent_generation(c->agent),
                            action->input, &err);
+        break;
+    case AGENT_OPEN_LINKS:
+    case AGENT_DIAL_LINKS:
+    case AGENT_CLOSE_LINKS:
+        rc = apply_to_links(c, action, &err);
         break;
     case AGENT_LEAVE:
         client_leave(c, action->exit_code, action->text);

@@ -220,6 +220,7 @@ static int make_keyring(struct client *c, struct gpul_error *err)
 static int set_up(struct client *c, int keeper, struct gpul_error *err)
 {
     prober_init(&c->prober, &c->loop, &client_prober_handlers, c);
+    linker_init(&c->linker, &c->loop, &client_linker_handlers, c);
     int watching = watch(c, err);
     int rc = facts_read_here(&c->facts, err);
     if (rc == 0) {

@@ -17,6 +17,7 @@
 #include "worker/facts.h"
 #include "worker/keeperlink.h"
 #include "worker/keeperwatch.h"
+#include "worker/linker.h"
 #include "worker/ports.h"
 #include "worker/prober.h"
 #include "worker/workload.h"
@@ -54,6 +55,7 @@ struct client {
     struct facts facts;
     struct ports_lease lease;
     struct prober prober;
+    struct linker linker;
     struct workload *workload;
     struct eventqueue queue;
     bool is_pumping;
@@ -65,6 +67,7 @@ struct client {
 
 extern const struct workload_handlers client_workload_handlers;
 extern const struct prober_handlers client_prober_handlers;
+extern const struct linker_handlers client_linker_handlers;
 
 /* Try the next address. */
 void client_dial(struct client *c);

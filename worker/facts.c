@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -262,6 +263,15 @@ static int find_devices(struct facts *f, const char *root,
 
 /* ---- interfaces --------------------------------------------------------- */
 
+/* A number that namespaces of one host do not share. */
+static uint64_t network_namespace(const char *root)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    snprintf(path, sizeof(path), "%s/proc/self/ns/net", root);
+    return stat(path, &status) == 0 ? (uint64_t)status.st_ino : 0;
+}
+
 static Gpul__Interface *make_interface(const struct ifaddrs *from)
 {
     char address[NI_MAXHOST];
@@ -315,6 +325,22 @@ static void find_interfaces(Gpul__Facts *message)
     freeifaddrs(all);
 }
 
+static void release_interfaces(Gpul__Facts *message)
+{
+    for (size_t i = 0; i < message->n_interfaces; i++) {
+        gpul__interface__free_unpacked(message->interfaces[i], NULL);
+    }
+    free(message->interfaces);
+    message->interfaces = NULL;
+    message->n_interfaces = 0;
+}
+
+void facts_renew_interfaces(struct facts *f)
+{
+    release_interfaces(&f->message);
+    find_interfaces(&f->message);
+}
+
 const char *facts_interface_of(const struct facts *f, const char *address)
 {
     for (size_t i = 0; i < f->message.n_interfaces; i++) {
@@ -345,6 +371,7 @@ int facts_read(struct facts *f, const char *root,
     uint64_t limit = memory_limit(root);
     uint64_t total = memory_total(root);
     f->message.memory_bytes = total < limit ? total : limit;
+    f->message.network_namespace = network_namespace(root);
     find_interfaces(&f->message);
     int rc = find_devices(f, root, visible != NULL ? visible : &all);
     f->message.gpus = (uint32_t)f->device_count;
@@ -368,10 +395,7 @@ int facts_read_here(struct facts *f, struct gpul_error *err)
 
 static void release_message(Gpul__Facts *message)
 {
-    for (size_t i = 0; i < message->n_interfaces; i++) {
-        gpul__interface__free_unpacked(message->interfaces[i], NULL);
-    }
-    free(message->interfaces);
+    release_interfaces(message);
     free(message->hostname);
     free(message->kernel);
     free(message->boot_id);

@@ -44,6 +44,9 @@ int facts_read_here(struct facts *f, struct gpul_error *err);
 
 void facts_release(struct facts *f);
 
+/* Look at the interfaces again. */
+void facts_renew_interfaces(struct facts *f);
+
 /* Name of the interface that has this address, or NULL. */
 const char *facts_interface_of(const struct facts *f, const char *address);
 

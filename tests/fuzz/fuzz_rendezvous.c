@@ -15,6 +15,7 @@
 #include "coordinator/text.h"
 #include "proto/limits.h"
 #include "tests/fuzz/fuzz_away.h"
+#include "tests/fuzz/fuzz_links.h"
 #include "tests/fuzz/fuzz_probes.h"
 #include "tests/lib/fuzz.h"
 #include "tests/lib/memory.h"
@@ -440,6 +441,18 @@ static void say_leave(struct world *w, uint32_t conn, struct input *in)
     from_node(w, conn, &frame);
 }
 
+static void say_of_links(struct world *w, uint32_t conn, struct input *in,
+                         bool is_report)
+{
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    if (is_report) {
+        fuzz_links_report(&frame, take(in));
+    } else {
+        fuzz_links_listening(&frame, take(in));
+    }
+    from_node(w, conn, &frame);
+}
+
 static void close_conn(struct world *w, uint32_t conn)
 {
     if (w->is_open[conn]) {
@@ -482,6 +495,8 @@ static void obey(struct world *w, struct input *in)
         FEED,
         RETURN,
         LEAVE,
+        LISTEN,
+        DIAL,
         INSTRUCTIONS,
     };
     uint8_t what = take(in) % INSTRUCTIONS;
@@ -497,6 +512,8 @@ static void obey(struct world *w, struct input *in)
         come_back(w, conn, in);
     } else if (what == LEAVE) {
         say_leave(w, conn, in);
+    } else if (what == LISTEN || what == DIAL) {
+        say_of_links(w, conn, in, what == DIAL);
     } else if (what >= ON_GPUS) {
         say_of_gpus(w, conn, in, (uint8_t)(what - ON_GPUS));
     } else if (what == SAYINGS) {

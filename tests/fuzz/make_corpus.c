@@ -42,7 +42,7 @@ static void append_byte(struct gpul_buf *b, unsigned byte)
 
 static void write_messages(const char *folder, unsigned peer)
 {
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         const struct gpul_message_rule *rule = gpul_message_rule(type);
         if ((rule->senders & 1u << peer) == 0) {
             continue;
@@ -69,7 +69,7 @@ static void write_stream(const char *folder, unsigned peer, const char *cut,
     append_byte(&input, peer);
     append_byte(&input, (unsigned)strlen(sizes));
     gpul_buf_append_text(&input, sizes);
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         if ((gpul_message_rule(type)->senders & 1u << peer) != 0) {
             sample_append(&input, type);
         }

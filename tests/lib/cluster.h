@@ -50,9 +50,24 @@ struct fake_probe {
     uint32_t progress;
 };
 
+/* An address of a node. Those with one index are on one network. */
+struct fake_link {
+    const char *name;
+    const char *address;
+    uint32_t mbits;
+    bool is_rdma;
+    uint64_t cut_for; /* bits: node ranks that do not reach it */
+    Gpul__LinkFailure__Kind kind;
+    uint32_t answered_by;
+};
+
+enum { FAKE_LINKS_MAX = 3 };
+
 enum fake_timer {
     FAKE_BEAT,
     FAKE_READY,
+    FAKE_LINKS, /* its candidates are open */
+    FAKE_DIALED,
     FAKE_FACTS,
     FAKE_LISTENING,
     FAKE_RESULT,
@@ -79,6 +94,14 @@ struct fake_node {
     const char *hostname;
     const char *boot_id;
     const char *address;
+    uint64_t network_namespace;
+    struct fake_link links[FAKE_LINKS_MAX]; /* the first `link_count` */
+    uint32_t link_count;                    /* 0: eth0 with `address` */
+    const char *link_error;
+    const char *link_rejection; /* of its docker0 */
+    bool never_links;
+    bool never_dials_links;
+    bool lies_about_links;
     uint64_t instance;
     uint32_t protocol_min;
     uint32_t protocol_max;
@@ -146,6 +169,7 @@ struct fake_node {
     enum fake_state state;
     struct sim_link *link;
     uint32_t generation;
+    uint32_t node_rank;
     uint32_t first_rank;
     uint32_t rank_count;
     uint32_t ranks_alive;

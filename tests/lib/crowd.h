@@ -19,7 +19,7 @@ struct crowd {
     struct gpul_rng rng;
     uint64_t now_ms;
 
-    uint32_t sends[32]; /* by body case, each receiver counted */
+    uint32_t sends[64]; /* by body case, each receiver counted */
     uint64_t sent_bytes;
     uint64_t told_bytes;
     uint32_t exit_code;
@@ -41,6 +41,8 @@ void crowd_say(struct crowd *c, uint32_t node, Gpul__Frame *frame);
 /* What a node does, in the order of a job. */
 void crowd_join(struct crowd *c, uint32_t node);
 void crowd_get_ready(struct crowd *c, uint32_t node);
+void crowd_open_links(struct crowd *c, uint32_t node);
+void crowd_dial(struct crowd *c, uint32_t node);
 void crowd_start_listening(struct crowd *c, uint32_t node);
 void crowd_pass(struct crowd *c, uint32_t node);
 void crowd_end_ranks(struct crowd *c, uint32_t node);

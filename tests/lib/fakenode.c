@@ -8,6 +8,7 @@
 #include "coordinator/text.h"
 #include "proto/limits.h"
 #include "tests/lib/fakeinput.h"
+#include "tests/lib/fakelinks.h"
 #include "tests/lib/fakeprobes.h"
 #include "tests/lib/fakeranks.h"
 
@@ -44,6 +45,7 @@ static void send_hello(struct cluster *c, struct fake_node *node)
     facts.address = wire_text(node->address);
     facts.cores = 1;
     facts.gpus = node->gpus;
+    facts.network_namespace = node->network_namespace;
     Gpul__Hello hello = GPUL__HELLO__INIT;
     hello.protocol_min = node->protocol_min;
     hello.protocol_max = node->protocol_max;
@@ -187,6 +189,7 @@ static void take_place(struct cluster *c, uint32_t index,
     }
     node->state = FAKE_ASSIGNED;
     node->generation = frame->generation;
+    node->node_rank = frame->assign->node_rank;
     node->first_rank = frame->assign->first_rank;
     node->rank_count = frame->assign->rank_count;
     if (!node->never_ready) {
@@ -252,6 +255,16 @@ void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
         return;
     case GPUL__FRAME__BODY_ASSIGN:
         take_place(c, index, frame);
+        return;
+    case GPUL__FRAME__BODY_LINK_START:
+        plan_answer(c, index, node->never_links, FAKE_LINKS, node->listen_ms);
+        return;
+    case GPUL__FRAME__BODY_LINK_PEERS:
+        plan_answer(c, index,
+                    node->never_dials_links ||
+                        frame->link_peers->page + 1 <
+                            frame->link_peers->page_count,
+                    FAKE_DIALED, node->probe_ms);
         return;
     case GPUL__FRAME__BODY_PROBE_START:
         start_probe(c, index, frame->probe_start);
@@ -400,6 +413,10 @@ void fake_timer(struct cluster *c, uint32_t index, enum fake_timer timer,
         return; /* stopped meanwhile */
     } else if (timer == FAKE_READY) {
         send_ready(c, node);
+    } else if (timer == FAKE_LINKS) {
+        fake_links_listen(c, index);
+    } else if (timer == FAKE_DIALED) {
+        fake_links_report(c, index);
     } else if (timer == FAKE_FACTS && node->never_facts) {
         fake_scout_hang(c, index);
         plan_answer(c, index, false, FAKE_FACTS, SAY_EVERY_MS);

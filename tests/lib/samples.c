@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "proto/limits.h"
+#include "tests/lib/samples_links.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define BYTES(text)                                                            \
@@ -49,6 +50,7 @@ static Gpul__Facts facts = {
     .memory_bytes = UINT64_C(1) << 40,
     .gpus = 8,
     .kernel = kernel,
+    .network_namespace = UINT64_C(4026531840),
 };
 static char version[] = "0.1.0";
 static char job_id[] = "j1";
@@ -132,6 +134,7 @@ static Gpul__Hang hang = {
     .limit_ms = 600000,
     .stops_job = 1,
 };
+static char wanted_interface[] = "ib0,192.0.2.2";
 static Gpul__Job job = {
     BASE(job),
     .job_id = job_id,
@@ -161,6 +164,7 @@ static Gpul__Job job = {
     .warning_ms = 60000,
     .bind = GPUL__BIND__BIND_GPU,
     .hang = &hang,
+    .interface = wanted_interface,
 };
 
 static uint32_t avoid_ports[] = {20000, 20001};
@@ -481,9 +485,20 @@ static Gpul__SelfTestRow self_test_row = {
     .ranks = 8,
 };
 static Gpul__SelfTestRow *self_test_row_list[] = {&self_test_row};
+static char rejected[] = "docker0 172.17.0.1 (bridge): no port";
+static char *rejected_list[] = {rejected};
 static Gpul__Member member = {
-    BASE(member),   .node_name = name, .hostname = hostname, .address = address,
-    .node_rank = 1, .first_rank = 8,   .rank_count = 8,      .gpus = 8,
+    BASE(member),
+    .node_name = name,
+    .hostname = hostname,
+    .address = address,
+    .node_rank = 1,
+    .first_rank = 8,
+    .rank_count = 8,
+    .gpus = 8,
+    .interface = interface_name,
+    .n_rejected = 1,
+    .rejected = rejected_list,
 };
 static Gpul__Member *member_list[] = {&member};
 static char backend[] = "double";
@@ -577,7 +592,19 @@ static void *const bodies[] = {
     [GPUL__FRAME__BODY_INPUT] = &input,
     [GPUL__FRAME__BODY_INPUT_CREDIT] = &input_credit,
     [GPUL__FRAME__BODY_STALL] = &stall,
+    [GPUL__FRAME__BODY_LINK_START] = &sample_link_start,
+    [GPUL__FRAME__BODY_LINK_LISTENING] = &sample_link_listening,
+    [GPUL__FRAME__BODY_LINK_PEERS] = &sample_link_peers,
+    [GPUL__FRAME__BODY_LINK_REPORT] = &sample_link_report,
 };
+
+uint32_t sample_next(uint32_t type)
+{
+    do {
+        type++;
+    } while (type < COUNT(bodies) && bodies[type] == NULL);
+    return type < COUNT(bodies) ? type : 0;
+}
 
 Gpul__Frame sample_frame(uint32_t type)
 {

@@ -11,8 +11,11 @@
 #include "common/buf.h"
 #include "proto/message.h"
 
-/* Body types are 1 .. SAMPLE_TYPE_MAX, without gaps. */
-enum { SAMPLE_TYPE_MAX = GPUL__FRAME__BODY_STALL };
+/* Body types are 1 .. SAMPLE_TYPE_MAX, with gaps. */
+enum { SAMPLE_TYPE_MAX = GPUL__FRAME__BODY_LINK_REPORT };
+
+/* The type behind `type`, 0 after the last. */
+uint32_t sample_next(uint32_t type);
 
 /* Borrowed from static storage; the caller may change the top level of its
  * copy, not what it points to. */

@@ -63,6 +63,13 @@ static bool describe(char *text, size_t n, const Gpul__Frame *f)
     case GPUL__FRAME__BODY_ROSTER:
         describe_roster(text, n, f->roster);
         return true;
+    case GPUL__FRAME__BODY_LINK_START:
+        snprintf(text, n, "link_start, %u ms", f->link_start->deadline_ms);
+        return true;
+    case GPUL__FRAME__BODY_LINK_PEERS:
+        snprintf(text, n, "link_peers %u/%u: %s", f->link_peers->page + 1,
+                 f->link_peers->page_count, f->link_peers->addresses);
+        return true;
     case GPUL__FRAME__BODY_PROBE_START:
         describe_start(text, n, f->probe_start);
         return true;
@@ -112,13 +119,43 @@ void trace_node_frame(struct cluster *c, const struct sim_link *link,
     }
 }
 
+static void trace_links(struct cluster *c, const Gpul__Event *e)
+{
+    for (size_t i = 0; i < e->n_members; i++) {
+        const Gpul__Member *m = e->members[i];
+        cluster_note(c, "user:   %s %s %s", m->node_name, m->address,
+                     m->interface);
+        for (size_t k = 0; k < m->n_rejected; k++) {
+            cluster_note(c, "user:     not %s", m->rejected[k]);
+        }
+    }
+}
+
 static void trace_event(struct cluster *c, const Gpul__Event *e)
 {
     static const char *const kinds[] = {
-        "none",     "joined",   "left",        "refused",      "waiting",
-        "assigned", "testing",  "test passed", "test skipped", "launched",
-        "exited",   "stopping", "retrying",    "notice",       "facts",
-        "settings", "stall",    "away",        "back",         "test slow",
+        "none",
+        "joined",
+        "left",
+        "refused",
+        "waiting",
+        "assigned",
+        "testing",
+        "test passed",
+        "test skipped",
+        "launched",
+        "exited",
+        "stopping",
+        "retrying",
+        "notice",
+        "facts",
+        "settings",
+        "stall",
+        "away",
+        "back",
+        "test slow",
+        [GPUL__EVENT__KIND__LINKS] = "links",
+        [GPUL__EVENT__KIND__LINKS_FAILED] = "links failed",
     };
     char count[32] = "";
     if (e->need > 0) {
@@ -129,6 +166,9 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
                  e->backend[0] != 0 ? " by " : "", e->backend,
                  e->is_simulated ? " SIMULATED" : "",
                  e->text[0] != 0 ? ": " : "", e->text);
+    if (e->kind >= GPUL__EVENT__KIND__LINKS) {
+        trace_links(c, e);
+    }
     for (size_t i = 0; i < e->n_rows; i++) {
         const Gpul__SelfTestRow *row = e->rows[i];
         cluster_note(c, "user:   %llu B: %llu ns, algbw %.3f busbw %.3f GB/s",

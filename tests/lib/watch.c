@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "tests/lib/fakelinks.h"
 #include "tests/lib/watchaway.h"
 #include "tests/lib/watchprobes.h"
 
@@ -94,6 +95,19 @@ static void hear_exit(struct cluster *c, const Gpul__Exit *fate)
     }
 }
 
+static void hear_links(struct cluster *c, struct watch_node *node)
+{
+    struct watch *w = c->watch;
+    if (node->has_linked) {
+        return;
+    }
+    node->has_linked = true;
+    if (++w->linked == c->job.node_count && !w->is_doomed &&
+        !fake_links_are_good(c)) {
+        watch_decide(w, 20);
+    }
+}
+
 /* The probe on host memory has its result, good or of another's end. */
 static void hear_word(struct cluster *c, struct watch_node *node)
 {
@@ -166,6 +180,8 @@ static void hear_report(struct cluster *c, const Gpul__EnvReport *report)
 static bool is_of_forming(const Gpul__Frame *frame)
 {
     return frame->body_case == GPUL__FRAME__BODY_READY ||
+           frame->body_case == GPUL__FRAME__BODY_LINK_LISTENING ||
+           frame->body_case == GPUL__FRAME__BODY_LINK_REPORT ||
            frame->body_case == GPUL__FRAME__BODY_PROBE_RESULT ||
            frame->body_case == GPUL__FRAME__BODY_PROBE_FACTS ||
            frame->body_case == GPUL__FRAME__BODY_PROBE_ID;
@@ -198,6 +214,14 @@ static void hear_node(struct cluster *c, const struct rendezvous_event *event)
     switch (frame->body_case) {
     case GPUL__FRAME__BODY_READY:
         hear_ready(w, node, frame->ready);
+        return;
+    case GPUL__FRAME__BODY_LINK_LISTENING:
+        if (frame->link_listening->error[0] != 0) {
+            watch_decide(w, 20);
+        }
+        return;
+    case GPUL__FRAME__BODY_LINK_REPORT:
+        hear_links(c, node);
         return;
     case GPUL__FRAME__BODY_PROBE_RESULT:
         hear_result(c, node, frame->probe_result);

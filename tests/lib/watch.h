@@ -21,7 +21,8 @@ struct watch_node {
     uint64_t heard_ms;   /* when it last said something */
     uint64_t instance;   /* with which it was welcomed */
     bool is_ready;
-    bool has_told; /* its result on host memory */
+    bool has_linked; /* it has dialled the others */
+    bool has_told;   /* its result on host memory */
     bool is_idle;
     bool reads_input;     /* its ranks may still */
     uint64_t input_taken; /* bytes that it has given credit for */
@@ -70,6 +71,7 @@ struct watch {
     uint32_t assigned;  /* nodes with a place in this generation */
     uint32_t world_size;
     uint32_t ready;
+    uint32_t linked;
     uint32_t told;
     uint32_t members;
     uint32_t deciders_left;

@@ -35,6 +35,8 @@ static void go_away(struct cluster *c, struct watch_node *node)
     w->is_doomed |= is_forming;
     w->told -= node->has_told;
     node->has_told = false;
+    w->linked -= node->has_linked;
+    node->has_linked = false;
 }
 
 static void lose(struct cluster *c, const struct watch_node *node)

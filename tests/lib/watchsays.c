@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "tests/lib/fakelinks.h"
 #include "tests/lib/watch.h"
 #include "tests/lib/watchaway.h"
 #include "tests/lib/watchprobes.h"
@@ -53,9 +54,11 @@ static void start_generation(struct cluster *c, uint32_t generation)
         w->nodes[i].is_ready = false;
         w->nodes[i].is_idle = false;
         w->nodes[i].has_told = false;
+        w->nodes[i].has_linked = false;
     }
     w->probes = (struct watch_probes){0};
     w->told = 0;
+    w->linked = 0;
     w->is_suspicious = false;
     w->is_doomed = false;
     w->generation = generation;
@@ -145,6 +148,10 @@ static void see_launch(struct cluster *c)
     RULE(c, w->ready == c->job.node_count, "a launch before all are ready");
     watch_see_tested(c);
     RULE(c, w->members == c->job.node_count, "a launch while a node is away");
+    RULE(c,
+         w->has_launched || !fake_links_are_spread(c) ||
+             (w->linked == c->job.node_count && fake_links_are_good(c)),
+         "a launch before every address was proved");
     w->is_launched = true;
     w->has_launched = true;
     note_readers(c);

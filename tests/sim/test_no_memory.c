@@ -20,8 +20,9 @@ enum { NODES = 2, ALLOCATIONS_MAX = 1000 };
 struct play {
     struct rendezvous *core;
     bool has_gpus;
-    bool is_open;    /* no name is known beforehand */
-    uint32_t attach; /* number of the agents that join */
+    bool is_open;      /* no name is known beforehand */
+    bool has_networks; /* one each */
+    uint32_t attach;   /* number of the agents that join */
     uint32_t generation;
     int status; /* of the first step that failed */
     bool is_finished;
@@ -94,6 +95,7 @@ static void join(struct play *p, uint32_t conn)
     Gpul__Frame frame = GPUL__FRAME__INIT;
     facts.address = wire_text("10.0.0.1");
     facts.gpus = p->has_gpus ? 1 : 0;
+    facts.network_namespace = p->has_networks ? 1 + conn : 0;
     hello.protocol_min = 1;
     hello.protocol_max = 1;
     hello.job_id = wire_text("j");
@@ -117,6 +119,57 @@ static void get_ready(struct play *p, uint32_t conn)
     ready.port_base = 20000;
     frame.body_case = GPUL__FRAME__BODY_READY;
     frame.ready = &ready;
+    say(p, conn, &frame);
+}
+
+/* Two candidates and one that is none. */
+static void open_links(struct play *p, uint32_t conn)
+{
+    static const char *const names[] = {"eth0", "ib0", "docker0"};
+    Gpul__LinkInterface all[3];
+    Gpul__LinkInterface *list[] = {&all[0], &all[1], &all[2]};
+    Gpul__LinkListening listening = GPUL__LINK_LISTENING__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    for (uint32_t i = 0; i < 3; i++) {
+        gpul__link_interface__init(&all[i]);
+        all[i].name = wire_text(names[i]);
+        all[i].address = wire_text(conn == 0 ? "10.0.0.1" : "10.0.0.2");
+        all[i].port = i < 2 ? 40000 : 0;
+        all[i].rejection = wire_text(i < 2 ? "" : "a bridge without a port");
+    }
+    listening.interfaces = list;
+    listening.n_interfaces = 3;
+    frame.body_case = GPUL__FRAME__BODY_LINK_LISTENING;
+    frame.link_listening = &listening;
+    say(p, conn, &frame);
+}
+
+static void dial(struct play *p, uint32_t conn)
+{
+    Gpul__LinkReport report = GPUL__LINK_REPORT__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_LINK_REPORT;
+    frame.link_report = &report;
+    say(p, conn, &frame);
+}
+
+/* Nobody is reached. */
+static void dial_in_vain(struct play *p, uint32_t conn)
+{
+    uint8_t missed[] = {15};
+    Gpul__LinkFailure failure = GPUL__LINK_FAILURE__INIT;
+    Gpul__LinkFailure *list = &failure;
+    Gpul__LinkReport report = GPUL__LINK_REPORT__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    failure.node_rank = 1 - conn;
+    failure.kind = GPUL__LINK_FAILURE__KIND__REFUSED;
+    report.missed.data = missed;
+    report.missed.len = sizeof(missed);
+    report.failures = &list;
+    report.n_failures = 1;
+    report.failure_count = 2;
+    frame.body_case = GPUL__FRAME__BODY_LINK_REPORT;
+    frame.link_report = &report;
     say(p, conn, &frame);
 }
 
@@ -271,7 +324,15 @@ static void lose_keeper(struct play *p, uint32_t conn)
     say(p, conn, &frame);
 }
 
-enum story { ON_HOST, ON_GPUS, WITH_CRASHES, OPEN, STORIES };
+enum story {
+    ON_HOST,
+    ON_GPUS,
+    WITH_CRASHES,
+    OPEN,
+    WITH_LINKS,
+    IN_VAIN,
+    STORIES
+};
 
 /* The whole job; returns what the first step that failed gave. */
 static int play(size_t fail_at, enum story story)
@@ -285,9 +346,14 @@ static int play(size_t fail_at, enum story story)
         [WITH_CRASHES] = {join, get_ready, begin_anew, get_ready,
                           start_listening, pass, come_back, lose_keeper},
         [OPEN] = {join, get_ready, start_listening, pass, end_rank, leave},
+        [WITH_LINKS] = {join, get_ready, open_links, dial, start_listening,
+                        pass, end_rank, leave},
+        [IN_VAIN] = {join, get_ready, open_links, dial_in_vain, end_rank,
+                     leave},
     };
     struct play p = {.has_gpus = story == ON_GPUS,
                      .is_open = story == OPEN,
+                     .has_networks = story >= WITH_LINKS,
                      .generation = 1};
     struct rendezvous_config config = {
         .epoch = 1, .seed = 7, .version = "0.1.0"};
@@ -353,6 +419,14 @@ static void test_each_allocation_of_open_job(void **state)
     fail_each_allocation(OPEN);
 }
 
+/* And where addresses are proved, or nobody reaches anybody. */
+static void test_each_allocation_with_links(void **state)
+{
+    (void)state;
+    fail_each_allocation(WITH_LINKS);
+    fail_each_allocation(IN_VAIN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_each_allocation_on_gpus),
         cmocka_unit_test(test_each_allocation_with_crashes),
         cmocka_unit_test(test_each_allocation_of_open_job),
+        cmocka_unit_test(test_each_allocation_with_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

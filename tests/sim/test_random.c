@@ -109,6 +109,7 @@ static void draw_death(struct cluster *c, uint32_t index)
         GPUL__FRAME__BODY_LAUNCH,        GPUL__FRAME__BODY_STOP,
         GPUL__FRAME__BODY_HEARTBEAT_ACK, GPUL__FRAME__BODY_FINISH,
         GPUL__FRAME__BODY_PROBE_BEGIN,   GPUL__FRAME__BODY_PROBE_IDS,
+        GPUL__FRAME__BODY_LINK_START,    GPUL__FRAME__BODY_LINK_PEERS,
     };
     struct fake_node *node = &c->nodes[index];
     node->dies_silently = chance(c, 40);
@@ -143,7 +144,16 @@ static void draw_crashes(struct cluster *c, uint32_t index)
 
 static void draw_weakness(struct cluster *c, struct fake_node *node)
 {
-    switch (below(c, 10)) {
+    switch (below(c, 13)) {
+    case 10:
+        node->never_links = true;
+        break;
+    case 11:
+        node->never_dials_links = true;
+        break;
+    case 12:
+        node->link_error = "no candidate";
+        break;
     case 0:
         node->never_dials = true;
         break;
@@ -201,6 +211,28 @@ static void draw_node(struct cluster *c, uint32_t index, bool has_faults)
     }
     if (has_faults && chance(c, 20)) {
         draw_crashes(c, index);
+    }
+}
+
+/* Several machines, each on two networks, some of them cut for some. */
+static void draw_links(struct cluster *c, bool has_faults)
+{
+    for (uint32_t i = 0; i < c->job.node_count; i++) {
+        struct fake_node *node = &c->nodes[i];
+        bool is_second = i % 2 == 1;
+        node->network_namespace = 1 + i;
+        node->address = is_second ? "10.0.0.2" : "10.0.0.1";
+        node->link_count = 2;
+        node->links[0] = (struct fake_link){
+            .name = "eth0", .address = node->address, .mbits = 1000};
+        node->links[1] = (struct fake_link){
+            .name = "ib0", .address = "10.1.0.1", .is_rdma = true};
+        if (has_faults && chance(c, 15)) {
+            node->links[chance(c, 80)].cut_for = below(c, 256);
+        }
+        if (has_faults && chance(c, 3)) {
+            node->links[0].cut_for = node->links[1].cut_for = below(c, 256);
+        }
     }
 }
 
@@ -441,6 +473,9 @@ static uint32_t run_seed(uint64_t seed, bool is_traced)
     }
     if (chance(&c, 50)) {
         draw_gpus(&c);
+    }
+    if (chance(&c, 40)) {
+        draw_links(&c, has_faults);
     }
     if (has_faults && chance(&c, 50)) {
         draw_gpu_faults(&c);

@@ -36,6 +36,9 @@ static void check_counts(const struct crowd *c)
     assert_int_equal(c->sends[GPUL__FRAME__BODY_WELCOME], c->node_count);
     assert_int_equal(c->sends[GPUL__FRAME__BODY_JOB], c->node_count);
     assert_int_equal(c->sends[GPUL__FRAME__BODY_ASSIGN], c->node_count);
+    assert_int_equal(c->sends[GPUL__FRAME__BODY_LINK_START], c->node_count);
+    assert_in_range(c->sends[GPUL__FRAME__BODY_LINK_PEERS], c->node_count,
+                    c->node_count * (c->node_count / 512u + 1u));
     assert_int_equal(c->sends[GPUL__FRAME__BODY_PROBE_START], c->node_count);
     uint32_t on_gpus = c->has_gpus ? c->node_count : 0;
     assert_int_equal(c->sends[GPUL__FRAME__BODY_PROBE_CONNECT],
@@ -65,6 +68,8 @@ static void run_crowd(uint32_t node_count, uint32_t ranks_per_node,
     crowd_send_job(&c);
     crowd_everybody(&c, crowd_join);
     crowd_everybody(&c, crowd_get_ready);
+    crowd_everybody(&c, crowd_open_links);
+    crowd_everybody(&c, crowd_dial);
     if (has_gpus) {
         crowd_test_gpus(&c);
     } else {

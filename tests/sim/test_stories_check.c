@@ -13,32 +13,6 @@
 #include "coordinator/text.h"
 #include "tests/lib/story.h"
 
-/* Hosts are told apart by name and boot id; a loopback address among several
- * is refused before anything starts. */
-static void test_loopback(void **state)
-{
-    (void)state;
-    struct cluster c;
-    cluster_init(&c, "node", 2, 1);
-    c.nodes[1].boot_id = "other";
-    story_expect(
-        &c, 0,
-        "0 start -> gathering: job job wants nodes: 2\n"
-        "1 user: joined node0 1/2\n"
-        "1 joined node0 from 10.9.0.0\n"
-        "1 user: joined node1 2/2\n"
-        "1 joined node1 from 10.9.0.1\n"
-        "1 gathering -> done: exit code 20, node node0 (host) is known by the "
-        "loopback address 127.0.0.1, which the other hosts of the job cannot "
-        "reach; have it join by an address of its network\n"
-        "1 user: end 20 self_test_failed: node node0 (host) is known by the "
-        "loopback address 127.0.0.1, which the other hosts of the job cannot "
-        "reach; have it join by an address of its network\n"
-        "1 all <- finish, logs stay\n"
-        "3 done -> over: every node has left\n"
-        "3 finish 20\n");
-}
-
 /* One rank per GPU needs a GPU. */
 static void test_no_gpu(void **state)
 {
@@ -444,7 +418,6 @@ static void test_silent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loopback),
         cmocka_unit_test(test_no_gpu),
         cmocka_unit_test(test_uneven_gpus),
         cmocka_unit_test(test_roles_mismatch),

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     }
     struct gpul_buf manifest;
     gpul_buf_init(&manifest, 1u << 20);
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         struct gpul_buf frame;
         gpul_buf_init(&frame, 1u << 20);
         sample_append(&frame, type);

@@ -107,24 +107,40 @@ static void test_hosts(void **state)
     roster_release(&roster);
 }
 
-/* A loopback address is fine on one host only. */
-static void test_loopback(void **state)
+/* Addresses are to be proved where a node sees another network than another
+ * does: on another host, or in another namespace of one. */
+static void test_spread(void **state)
 {
     (void)state;
-    struct gpul_error err = {0};
     uint32_t world;
     setup("n[0-1]", 2, 1);
     join(0, "a", "1", "127.0.0.1", 0);
     join(1, "a", "1", "127.0.0.1", 0);
     assert_int_equal(assign_places(&roster, &world, &job, NULL), 0);
+    assert_false(roster.is_spread);
+    roster.nodes[1].network_namespace = 4026531840;
+    assert_int_equal(assign_places(&roster, &world, &job, NULL), 0);
+    assert_true(roster.is_spread);
+    assert_int_equal(roster.host_count, 1);
     roster_leave(&roster, &roster.nodes[1]);
     join(1, "b", "1", "10.0.0.2", 0);
-    assert_int_equal(assign_places(&roster, &world, &job, &err),
-                     GPUL_ENOTFOUND);
-    assert_string_equal(
-        err.text, "node n0 (a) is known by the loopback address 127.0.0.1, "
-                  "which the other hosts of the job cannot reach; have it join "
-                  "by an address of its network");
+    assert_int_equal(assign_places(&roster, &world, &job, NULL), 0);
+    assert_true(roster.is_spread);
+    assert_int_equal(roster.host_count, 2);
+    roster_release(&roster);
+}
+
+/* The address that was proved is the one that counts, whoever joins again. */
+static void test_proved_address(void **state)
+{
+    (void)state;
+    setup("n0", 1, 1);
+    join(0, "a", "1", "127.0.0.1", 0);
+    assert_int_equal(roster_set_address(&roster.nodes[0], "10.0.0.7"), 0);
+    assert_string_equal(roster.nodes[0].address, "10.0.0.7");
+    roster_leave(&roster, &roster.nodes[0]);
+    join(0, "a", "1", "127.0.0.1", 0);
+    assert_string_equal(roster.nodes[0].address, "10.0.0.7");
     roster_release(&roster);
 }
 
@@ -245,10 +261,11 @@ static void test_missing_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),    cmocka_unit_test(test_bad_lists),
-        cmocka_unit_test(test_hosts),    cmocka_unit_test(test_loopback),
-        cmocka_unit_test(test_too_many), cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_missing),  cmocka_unit_test(test_missing_long),
+        cmocka_unit_test(test_order),          cmocka_unit_test(test_bad_lists),
+        cmocka_unit_test(test_hosts),          cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_proved_address), cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_pages),          cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_missing_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

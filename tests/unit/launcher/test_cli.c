@@ -380,6 +380,7 @@ static void test_explain(void **state)
         "  roles             worker=4 (flag --roles)\n"
         "  devices           auto (default)\n"
         "  bind              none (default)\n"
+        "  interface         what the others have reached (default)\n"
         "  self-test         quick (default)\n"
         "  backend           auto (default)\n"
         "  nccl-lib          the one that the command would load (default)\n"

@@ -164,6 +164,12 @@ static void test_refusals(void **state)
          "-x: \"\" is not the name of a variable; use NAME=VALUE"},
         {"", "--local -x UNSET -- true",
          "-x UNSET: not set in the environment; use UNSET=VALUE"},
+        {"", "--local --interface eth0,,eth1 -- true",
+         "--interface: \"eth0,,eth1\" is no list of interfaces or addresses, "
+         "as in eth0,10.0.0.5"},
+        {"", "--local --interface= -- true",
+         "--interface: \"\" is no list of interfaces or addresses, as in "
+         "eth0,10.0.0.5"},
         {"", "--local --log-dir= -- true",
          "--log-dir: empty; give a directory"},
         {"", "--local --result= -- true", "--result: empty; give a file"},

@@ -72,6 +72,7 @@ static void test_run(void **state)
     plan.hang_watch = GPUL__HANG__WATCH__GIVEN;
     plan.hang_limit_ms = 90000;
     plan.hang_stops_job = true;
+    plan.interface = "ib0,10.0.0.5";
     plan.has_roles = true;
     plan.roles.counts[GPUL_ROLE_WORKER] = 6;
     plan.roles.counts[GPUL_ROLE_PS] = 2;
@@ -102,6 +103,7 @@ static void test_run(void **state)
     assert_string_equal(job->roles[1]->name, "ps");
     assert_int_equal(job->roles[1]->count, 2);
     assert_string_equal(job->log_dir, "/logs/job-1");
+    assert_string_equal(job->interface, "ib0,10.0.0.5");
     assert_true(job->forwards_output);
     assert_false(job->keeps_logs);
     gpul_message_release(frame);

@@ -154,41 +154,43 @@ static void test_failed_run(void **state)
     for (char *c = got; *c != '\0'; c++)
         *c = *c == '"' ? '\'' : *c;
     assert_string_equal(
-        got, "{'command':['train'],'duration_seconds':3.0,'exit_code':7,"
-             "'exits':[{'after_seconds':0.0,'cause':'exited with code 7',"
-             "'cpu_seconds':0.0,'error_file_bytes':null,'exception':null,"
-             "'exec_errno':0,'exit_code':7,'log':null,'max_rss_bytes':null,"
-             "'nccl_warnings':null,'node':'local-0','out_of_memory':null,"
-             "'pid':null,'ran_seconds':0.5,'rank':1,'signal':0,"
-             "'stderr_tail':null,'stopped':false,'text':null}],"
-             "'generation':1,'host':'box','job_id':'job-1',"
-             "'log':'/l/rank-1.err','log_dir':'/l','message':'rank 1 failed',"
-             "'node':'local-0','nodes':[{'address':'127.0.0.1','first_rank':0,"
-             "'gpus':0,'host':'box','name':'local-0','node_rank':0,"
-             "'rank_count':2}],'notices':['kept OMP_NUM_THREADS'],"
-             "'phases':{'gather_seconds':0.25,'launch_seconds':0.5,"
-             "'run_seconds':2.0,'self_test_seconds':0.25},'rank':1,"
-             "'reason':'rank_failed','restarts':0,'schema_version':1,"
-             "'self_test':{'backend':'nccl','level':'quick',"
-             "'libraries':['local-0: NCCL 2.28.9'],'rank_count':2,'rows':[{"
-             "'algbw_bytes_per_second':500000000.0,"
-             "'busbw_bytes_per_second':750000000.0,'bytes':8,"
-             "'ceiling_bytes_per_second':1000000000.0,"
-             "'ceiling_kind':'RDMA','ceiling_percent':75.0,"
-             "'collective':'all-reduce','count':2,"
-             "'iterations':20,'max_seconds':0.0,'median_seconds':0.25,"
-             "'min_seconds':0.0,'scope':'world','slowest_rank':1,"
-             "'verdict':'small',"
-             "'wire_bytes_per_second':250000000.0,'wrong_elements':0}],"
-             "'settings':['local-0: NCCL_DEBUG=WARN'],"
-             "'simulated':false,'status':'passed'},"
-             "'stalls':[{'at_seconds':1.5,'node':'local-0','rank_count':2,"
-             "'resumed_at_seconds':2.0,'suspects':'1','text':'again'},"
-             "{'at_seconds':2.5,'node':null,'rank_count':1,"
-             "'resumed_at_seconds':null,'suspects':null,'text':'last'}],"
-             "'started_at_unix_seconds':1796077000,'stopped_count':0,"
-             "'stopped_ranks':null,'unclean':[],"
-             "'version':'" GPULAUNCH_VERSION "','world_size':2}");
+        got,
+        "{'command':['train'],'duration_seconds':3.0,'exit_code':7,"
+        "'exits':[{'after_seconds':0.0,'cause':'exited with code 7',"
+        "'cpu_seconds':0.0,'error_file_bytes':null,'exception':null,"
+        "'exec_errno':0,'exit_code':7,'log':null,'max_rss_bytes':null,"
+        "'nccl_warnings':null,'node':'local-0','out_of_memory':null,"
+        "'pid':null,'ran_seconds':0.5,'rank':1,'signal':0,"
+        "'stderr_tail':null,'stopped':false,'text':null}],"
+        "'generation':1,'host':'box','job_id':'job-1',"
+        "'log':'/l/rank-1.err','log_dir':'/l','message':'rank 1 failed',"
+        "'node':'local-0','nodes':[{'address':'127.0.0.1','first_rank':0,"
+        "'gpus':0,'host':'box','interface':null,'name':'local-0','node_rank':0,"
+        "'rank_count':2,'rejected_addresses':[]}],'notices':['kept "
+        "OMP_NUM_THREADS'],"
+        "'phases':{'gather_seconds':0.25,'launch_seconds':0.5,"
+        "'run_seconds':2.0,'self_test_seconds':0.25},'rank':1,"
+        "'reason':'rank_failed','restarts':0,'schema_version':1,"
+        "'self_test':{'backend':'nccl','level':'quick',"
+        "'libraries':['local-0: NCCL 2.28.9'],'rank_count':2,'rows':[{"
+        "'algbw_bytes_per_second':500000000.0,"
+        "'busbw_bytes_per_second':750000000.0,'bytes':8,"
+        "'ceiling_bytes_per_second':1000000000.0,"
+        "'ceiling_kind':'RDMA','ceiling_percent':75.0,"
+        "'collective':'all-reduce','count':2,"
+        "'iterations':20,'max_seconds':0.0,'median_seconds':0.25,"
+        "'min_seconds':0.0,'scope':'world','slowest_rank':1,"
+        "'verdict':'small',"
+        "'wire_bytes_per_second':250000000.0,'wrong_elements':0}],"
+        "'settings':['local-0: NCCL_DEBUG=WARN'],"
+        "'simulated':false,'status':'passed'},"
+        "'stalls':[{'at_seconds':1.5,'node':'local-0','rank_count':2,"
+        "'resumed_at_seconds':2.0,'suspects':'1','text':'again'},"
+        "{'at_seconds':2.5,'node':null,'rank_count':1,"
+        "'resumed_at_seconds':null,'suspects':null,'text':'last'}],"
+        "'started_at_unix_seconds':1796077000,'stopped_count':0,"
+        "'stopped_ranks':null,'unclean':[],"
+        "'version':'" GPULAUNCH_VERSION "','world_size':2}");
     free(got);
     json_decref(o);
     record_release(&r);
@@ -352,6 +354,37 @@ static void test_generations(void **state)
     record_release(&r);
 }
 
+/* The address that was proved takes the place of the one before. */
+static void test_links(void **state)
+{
+    (void)state;
+    struct record r = {0};
+    tell(&r);
+    char proved[] = "10.0.0.9";
+    char interface[] = "ib0";
+    char *rejected[] = {interface};
+    Gpul__Member member = GPUL__MEMBER__INIT;
+    Gpul__Member *members[] = {&member};
+    member.rank_count = 2;
+    member.address = proved;
+    member.interface = interface;
+    member.rejected = rejected;
+    member.n_rejected = 1;
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__LINKS;
+    event.members = members;
+    event.n_members = 1;
+    record_event(&r, &event, 5000);
+    assert_int_equal(record_world_size(&r), 2);
+    assert_string_equal(record_member(&r, 1)->address, "10.0.0.9");
+    assert_string_equal(record_member(&r, 1)->rejected[0], "ib0");
+    member.node_rank = 7; /* nobody */
+    event.kind = GPUL__EVENT__KIND__LINKS_FAILED;
+    record_event(&r, &event, 5001);
+    assert_int_equal(record_world_size(&r), 2);
+    record_release(&r);
+}
+
 /* Bytes that are no UTF-8 are readable, and exact beside it. */
 static void test_foreign_bytes(void **state)
 {
@@ -395,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_early_end),
         cmocka_unit_test(test_generations),
+        cmocka_unit_test(test_links),
         cmocka_unit_test(test_foreign_bytes),
         cmocka_unit_test(test_foreign_words),
     };

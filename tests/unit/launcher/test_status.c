@@ -272,13 +272,44 @@ static void test_hang(void **state)
     status_release(&s);
 }
 
+/* By what nodes are reached: a detail. That they are not, is none. */
+static void test_links(void **state)
+{
+    (void)state;
+    char address[] = "10.0.0.5";
+    char interface[] = "eth0";
+    char rejected[] = "docker0 172.17.0.1 (bridge): no port";
+    char *list[] = {rejected};
+    Gpul__Member one = GPUL__MEMBER__INIT;
+    Gpul__Member two = GPUL__MEMBER__INIT;
+    Gpul__Member *members[] = {&one, &two};
+    one.node_name = names[0];
+    one.hostname = host;
+    one.address = address;
+    one.interface = interface;
+    two.node_name = names[1];
+    two.hostname = host;
+    two.rejected = list;
+    two.n_rejected = 1;
+    Gpul__Event e = event(GPUL__EVENT__KIND__LINKS, NULL, NULL);
+    e.members = members;
+    e.n_members = 2;
+    check_sentence(&gathering, &e,
+                   "local-0 (host box): 10.0.0.5 on eth0\n"
+                   "local-1 (host box): no address\n"
+                   "    not docker0 172.17.0.1 (bridge): no port");
+    assert_true(status_is_detail(&e));
+    e.kind = GPUL__EVENT__KIND__LINKS_FAILED;
+    assert_false(status_is_detail(&e));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_live),     cmocka_unit_test(test_sentences),
         cmocka_unit_test(test_waiting),  cmocka_unit_test(test_members),
         cmocka_unit_test(test_backends), cmocka_unit_test(test_on_gpus),
-        cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_hang),     cmocka_unit_test(test_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

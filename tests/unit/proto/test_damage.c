@@ -71,7 +71,7 @@ static int try_decode(const uint8_t *bytes, size_t n, enum gpul_peer from)
 static void test_truncated(void **state)
 {
     (void)state;
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         struct gpul_buf b;
         gpul_buf_init(&b, GPUL_FRAME_BYTES_MAX);
         sample_append(&b, type);
@@ -94,7 +94,7 @@ static void test_flipped(void **state)
 {
     (void)state;
     size_t refused = 0;
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         struct gpul_buf b;
         gpul_buf_init(&b, GPUL_FRAME_BYTES_MAX);
         sample_append(&b, type);
@@ -144,7 +144,7 @@ static int run_stream(const uint8_t *bytes, size_t n, enum gpul_peer from)
 static void test_stream(void **state)
 {
     (void)state;
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         enum gpul_peer from = sample_sender(type);
         struct gpul_buf b;
         gpul_buf_init(&b, GPUL_FRAME_BYTES_MAX);

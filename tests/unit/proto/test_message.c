@@ -50,7 +50,7 @@ static void assert_refused(const uint8_t *bytes, size_t n, enum gpul_peer from,
 static void test_round_trip(void **state)
 {
     (void)state;
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         struct gpul_buf b = encoded_sample(type);
         size_t n = b.used - PREFIX;
         uint8_t prefix[PREFIX] = {0, 0, (uint8_t)(n >> 8), (uint8_t)n};
@@ -126,11 +126,16 @@ static void test_senders(void **state)
         {"input", c | o},
         {"input_credit", n | d},
         {"stall", n},
+        {"link_start", c},
+        {"link_listening", n},
+        {"link_peers", c},
+        {"link_report", n},
     };
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    size_t at = 0;
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         const struct gpul_message_rule *rule = gpul_message_rule(type);
-        assert_string_equal(rule->name, want[type - 1].name);
-        assert_int_equal(rule->senders, want[type - 1].senders);
+        assert_string_equal(rule->name, want[at].name);
+        assert_int_equal(rule->senders, want[at++].senders);
     }
     assert_null(gpul_message_rule(0));
     assert_null(gpul_message_rule(SAMPLE_TYPE_MAX + 1));
@@ -143,7 +148,7 @@ static void test_wrong_sender(void **state)
 {
     (void)state;
     static uint8_t zeros[GPUL_JOB_BYTES_MAX + 1];
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         struct gpul_buf b = encoded_sample(type);
         memcpy(zeros, b.data + PREFIX, 2);
         gpul_buf_release(&b);

@@ -64,7 +64,7 @@ static void test_version_1(void **state)
     (void)state;
     struct gpul_buf got;
     gpul_buf_init(&got, 1u << 20);
-    for (uint32_t type = 1; type <= SAMPLE_TYPE_MAX; type++) {
+    for (uint32_t type = 1; type != 0; type = sample_next(type)) {
         thaw(&got, type);
     }
     struct gpul_buf manifest = read_vector("manifest.txt");

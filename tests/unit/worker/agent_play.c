@@ -185,6 +185,9 @@ static void say_action(struct play *p, const struct agent_action *action)
         [AGENT_RENEW_PORTS] = "renew_ports",
         [AGENT_PASS_SIGNAL] = "pass_signal",
         [AGENT_FEED] = "feed",
+        [AGENT_OPEN_LINKS] = "open_links",
+        [AGENT_DIAL_LINKS] = "dial_links",
+        [AGENT_CLOSE_LINKS] = "close_links",
     };
     static const char *const starts[] = {
         [AGENT_PROBE_HOST] = "start_probe(",
@@ -207,6 +210,12 @@ static void say_action(struct play *p, const struct agent_action *action)
         break;
     case AGENT_RENEW_PORTS:
         say(p, "%u", action->port_base);
+        break;
+    case AGENT_OPEN_LINKS:
+        say(p, "%u", (unsigned)action->token);
+        break;
+    case AGENT_DIAL_LINKS:
+        say(p, "%s", action->peers->addresses);
         break;
     case AGENT_FEED:
         say(p, "%zu%s", action->input->data.len,

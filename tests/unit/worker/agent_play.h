@@ -68,6 +68,9 @@ const char *play_job(struct play *p, Gpul__Job__Mode mode);
 /* Generation + 1: two nodes, this one is node 0 with ranks 0 and 1 of 3. */
 const char *play_assign(struct play *p);
 const char *play_roster(struct play *p);
+/* Token 77; the only page. */
+const char *play_link_start(struct play *p);
+const char *play_link_peers(struct play *p);
 const char *play_probe_start(struct play *p);
 const char *play_probe_connect(struct play *p);
 /* Look at the GPUs, 5 s; then this many probes from rank 4 on: 3 s a phase,

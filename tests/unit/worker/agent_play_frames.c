@@ -71,6 +71,23 @@ const char *play_roster(struct play *p)
           body.rank_counts = counts, body.n_rank_counts = 2);
 }
 
+const char *play_link_start(struct play *p)
+{
+    SPEAK(p, LINK_START, link_start, Gpul__LinkStart, body.token = 77,
+          body.deadline_ms = 5000);
+}
+
+const char *play_link_peers(struct play *p)
+{
+    char addresses[] = "10.0.0.[1-2]";
+    uint32_t ports[] = {40000, 40001};
+    uint32_t counts[] = {1};
+    SPEAK(p, LINK_PEERS, link_peers, Gpul__LinkPeers, body.page_count = 1,
+          body.node_count = 2, body.addresses = addresses, body.ports = ports,
+          body.n_ports = 2, body.counts = counts, body.n_counts = 1,
+          body.deadline_ms = 5000);
+}
+
 const char *play_probe_start(struct play *p)
 {
     char address[] = "10.0.0.1";

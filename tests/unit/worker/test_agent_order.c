@@ -95,7 +95,7 @@ static void the_test_goes_on(struct play *p, struct gpul_rng *rng)
 
 static void something_happens(struct play *p, struct gpul_rng *rng)
 {
-    uint64_t draw = gpul_rng_below(rng, 26);
+    uint64_t draw = gpul_rng_below(rng, 28);
     switch (draw) {
     case 0:
         play_event(p, AGENT_EVENT_CONNECTED, "10.0.0.1");
@@ -146,6 +146,12 @@ static void something_happens(struct play *p, struct gpul_rng *rng)
         break;
     case 16:
         play_pass_signal(p, few(rng) > 1 ? SIGTSTP : SIGCONT);
+        break;
+    case 18:
+        play_link_start(p);
+        break;
+    case 19:
+        play_link_peers(p);
         break;
     case 17:
         play_input(p, "abc", few(rng) == 0);

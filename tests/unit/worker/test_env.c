@@ -82,6 +82,8 @@ static void test_two_by_two(void **state)
                 "LOCAL_WORLD_SIZE=2\n"
                 "MASTER_ADDR=10.0.0.1\n"
                 "MASTER_PORT=20002\n"
+                "NCCL_SOCKET_FAMILY=AF_INET\n"
+                "NCCL_SOCKET_IFNAME==eth0\n"
                 "NODE_RANK=1\n"
                 "OMP_NUM_THREADS=8\n"
                 "PATH=/usr/bin\n"

@@ -69,12 +69,49 @@ static void test_not_shown(void **state)
     env_fixture_release(&f);
 }
 
+/* The exact name of each node's own interface, and the family; the user's own
+ * are kept, and on loopback NCCL finds its way. */
+static void test_interface(void **state)
+{
+    (void)state;
+    static const char *const inherited[] = {"NCCL_SOCKET_IFNAME=ib", NULL};
+    static const char *const six[] = {"fd00::1", "fd00::2"};
+    static const char *const loopback[] = {"127.0.0.1", "127.0.0.1"};
+    struct env_fixture f;
+    struct env_case c;
+    env_fixture_init(&f, 2, 1);
+    f.in.node.interface = "ens5";
+    env_case_init(&c, &f, 0);
+    assert_string_equal(env_case_value(&c, "NCCL_SOCKET_IFNAME"), "=ens5");
+    assert_string_equal(env_case_value(&c, "NCCL_SOCKET_FAMILY"), "AF_INET");
+    env_case_release(&c);
+    f.in.inherited = inherited;
+    f.in.world.addresses = six;
+    env_case_init(&c, &f, 0);
+    assert_string_equal(env_case_value(&c, "NCCL_SOCKET_IFNAME"), "ib");
+    assert_string_equal(env_case_value(&c, "NCCL_SOCKET_FAMILY"), "AF_INET6");
+    assert_string_equal(
+        env_case_notices(&c),
+        "NCCL_SOCKET_IFNAME=ib is kept from your environment (gpulaunch's "
+        "default is each node's own)\n");
+    env_case_release(&c);
+    f.in.inherited = (const char *const[]){NULL};
+    f.in.world.host_count = 1;
+    f.in.world.addresses = loopback;
+    env_case_init(&c, &f, 0);
+    assert_null(env_case_value(&c, "NCCL_SOCKET_IFNAME"));
+    assert_null(env_case_value(&c, "NCCL_SOCKET_FAMILY"));
+    env_case_release(&c);
+    env_fixture_release(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_not_shown),
+        cmocka_unit_test(test_interface),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
