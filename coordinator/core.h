@@ -462,8 +462,11 @@ void ending_idle(struct rendezvous *r, struct node *node,
 /* Stop what a node runs that has come back while all others are stopped. */
 void ending_repeat_stop(struct rendezvous *r, const struct node *node);
 
+/* A node that will not come: decide by what is known of it. */
+void ending_never_joined(struct rendezvous *r, const struct node *node);
+
 /* The worker of this node has ended, with these last words. */
-void ending_node_gone(struct rendezvous *r, struct node *node,
+void ending_node_gone(struct rendezvous *r, struct node *node, uint32_t why,
                       const char *words);
 
 /* A member says that it takes no part any more. */

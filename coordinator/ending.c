@@ -288,30 +288,6 @@ static void lost_with_ranks(struct rendezvous *r, struct node *node,
     ending_begin(r, SIGTERM);
 }
 
-static void decide_never_joined(struct rendezvous *r, const struct node *node)
-{
-    outcome_decide(&r->outcome, OUTCOME_DEADLINE, "node_gone", node,
-                   "node %s did not join: %s", node->name, node->last_words);
-    ending_begin(r, 0);
-}
-
-void ending_node_gone(struct rendezvous *r, struct node *node,
-                      const char *words)
-{
-    free(node->last_words);
-    node->last_words = text_copy(words);
-    if (node->last_words == NULL) {
-        outbox_fail(&r->out, GPUL_ENOMEM, "out of memory for a sentence");
-    } else if (node_is_here(node)) {
-        return; /* its connection closes next, maybe after its own words */
-    } else if (r->phase == PHASE_GATHERING) {
-        decide_never_joined(r, node);
-    } else if (node->is_away) {
-        away_forget(r, node);
-        peers_depart(r, node, words);
-    }
-}
-
 void ending_leave(struct rendezvous *r, struct node *node,
                   const Gpul__Leave *leave)
 {
@@ -328,7 +304,7 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
     case PHASE_GATHERING:
         r->pending++;
         if (node->last_words != NULL) {
-            decide_never_joined(r, node);
+            ending_never_joined(r, node);
         } else if (r->roster.is_open) {
             roster_remove(&r->roster, node);
         }

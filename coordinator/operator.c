@@ -101,7 +101,7 @@ static void node_gone(struct rendezvous *r, const Gpul__NodeGone *gone)
 {
     struct node *node = roster_find(&r->roster, gone->node_name);
     if (node != NULL && r->phase < PHASE_DONE) {
-        ending_node_gone(r, node, gone->text);
+        ending_node_gone(r, node, gone->why, gone->text);
     }
 }
 

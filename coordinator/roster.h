@@ -32,6 +32,7 @@ struct node {
     uint64_t network_namespace; /* 0: unknown */
     /* What the front end says of a worker that has ended, NULL: nothing. */
     char *last_words;
+    uint32_t gone_why; /* gpul.NodeGone.Why, with last_words */
     uint64_t instance; /* of its keeper */
     uint32_t attach;   /* number of its keeper's agent */
     uint32_t gpus;

@@ -363,6 +363,7 @@ BODY(cancel, NULL);
 static const struct gpul_field_rule node_gone_fields[] = {
     NODE_NAME("node_name", 1),
     SENTENCE("text"),
+    CHOICE("why", 0),
 };
 BODY(node_gone, NULL);
 

@@ -552,6 +552,7 @@ static Gpul__NodeGone node_gone = {
     BASE(node_gone),
     .node_name = name,
     .text = text,
+    .why = GPUL__NODE_GONE__WHY__NO_LOGIN,
 };
 static Gpul__Notice notice = {BASE(notice), .text = text};
 
