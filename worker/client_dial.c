@@ -34,6 +34,7 @@ static void on_connected(void *arg)
     struct client *c = arg;
     char address[GPUL_ADDRESS_BYTES_MAX + 1];
     uv_timer_stop(&c->dialing.timer);
+    c->dialing.is_open = true;
     gpul_transport_local_address(c->transport, address, NULL);
     client_post(c, AGENT_EVENT_CONNECTED, address);
     client_pump(c);
@@ -51,6 +52,7 @@ static void on_closed(void *arg, const struct gpul_error *why)
                        : c->dialing.is_overdue ? "no answer"
                                                : NULL;
     c->transport = NULL;
+    c->dialing.is_open = false;
     if (c->has_left || text == NULL) {
         return;
     }
@@ -103,7 +105,7 @@ void client_dial(struct client *c)
 void client_disconnect(struct client *c)
 {
     if (c->transport != NULL) {
-        gpul_transport_close(c->transport, FLUSH_MS);
+        gpul_transport_close(c->transport, c->dialing.is_open ? FLUSH_MS : 0);
     }
 }
 

@@ -27,6 +27,7 @@ struct dialing {
     uv_timer_t timer;
     uint32_t count; /* of tries */
     bool is_overdue;
+    bool is_open; /* the connection; there is something to flush */
 };
 
 /* client_hear.c: standard input, where it has orders. */
