@@ -37,9 +37,7 @@ static const char *nccl_tests_name(const char *spelling)
         const char *spelling;
         const char *name;
     } letters[] = {
-        {"-f", "--stepfactor"},
         {"-n", "--iters"},
-        {"-w", "--warmup_iters"},
         {"-c", "--check"},
     };
     for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
@@ -247,6 +245,17 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
     }
     struct parse p = {plan, getenv, getenv_arg};
     rc = parse_options(&p, argc - consumed, argv + consumed, err);
+    if (rc == 0) {
+        rc = cli_nodes_find(plan, getenv, getenv_arg, err);
+    }
+    return rc != 0 || plan->nodes_file != NULL ? rc
+                                               : cli_rules_apply(plan, err);
+}
+
+int cli_settle(struct plan *plan, const char *file, size_t bytes,
+               struct gpul_error *err)
+{
+    int rc = cli_nodes_read(plan, file, bytes, err);
     return rc != 0 ? rc : cli_rules_apply(plan, err);
 }
 

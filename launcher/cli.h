@@ -16,11 +16,19 @@ enum { CLI_LOCAL_NODES_MAX = 1000 };
 
 /* Read argv[0..argc-1] (without the program name) into `plan`, which the
  * caller releases in any case. A flag wins over the environment, which wins
- * over the default. The strings must outlive the plan.
+ * over the default, and what the user says over what a scheduler does. The
+ * strings must outlive the plan. If plan->nodes_file is set the plan is whole
+ * only after cli_settle.
  * Errors: GPUL_EINVAL, or GPUL_ENOMEM; the text is one sentence that says
  * what is wrong and what to do. */
 int cli_parse(struct plan *plan, int argc, char *const argv[],
               gpul_getenv_fn getenv, void *getenv_arg, struct gpul_error *err);
+
+/* The nodes are in a file (plan->nodes_file), whose contents are these: read
+ * them, and do the rest of cli_parse. Errors: GPUL_EINVAL, GPUL_ELIMIT or
+ * GPUL_ENOMEM, as there. */
+int cli_settle(struct plan *plan, const char *file, size_t bytes,
+               struct gpul_error *err);
 
 /* Append the help text of a topic: 0 (the program), PLAN_RUN, PLAN_ENV or
  * PLAN_SECRET. */

@@ -13,14 +13,28 @@ static bool comes_from_variable(const struct plan *plan, enum option option)
            plan->secret_file == NULL && !plan->is_insecure;
 }
 
+/* Is the number no default, but that of the nodes or roles? */
+static bool follows(const struct plan *plan, enum option option)
+{
+    if (plan->settings[option].source != GPUL_SOURCE_NONE) {
+        return false;
+    }
+    if (option == OPTION_NODES) {
+        return plan->has_roles || !plan->is_local;
+    }
+    return option == OPTION_PER_NODE && !plan->is_local &&
+           plan->ranks_per_node > 1;
+}
+
 static void append_value(struct gpul_buf *out, const struct plan *plan,
                          enum option option, const struct gpul_option *entry)
 {
     const struct plan_setting *s = &plan->settings[option];
     const char *fallback = option_default(option);
-    if (option == OPTION_NODES && s->source == GPUL_SOURCE_NONE &&
-        plan->has_roles) {
+    if (option == OPTION_NODES && follows(plan, option)) {
         gpul_buf_appendf(out, "%" PRIu32, plan->node_count);
+    } else if (option == OPTION_PER_NODE && follows(plan, option)) {
+        gpul_buf_appendf(out, "%" PRIu32, plan->ranks_per_node);
     } else if (comes_from_variable(plan, option)) {
         gpul_buf_append_text(out, "not shown");
     } else if (s->source == GPUL_SOURCE_NONE) {
@@ -42,8 +56,9 @@ static void append_source(struct gpul_buf *out, const struct plan *plan,
         gpul_buf_appendf(out, "(flag %s)", s->spelling);
     } else if (s->source == GPUL_SOURCE_ENVIRONMENT) {
         gpul_buf_appendf(out, "(environment %s)", s->spelling);
-    } else if (option == OPTION_NODES && plan->has_roles) {
-        gpul_buf_append_text(out, "(follows from --roles)");
+    } else if (follows(plan, option)) {
+        gpul_buf_appendf(out, "(follows from %s)",
+                         plan->is_local ? "--roles" : plan->nodes.where);
     } else {
         gpul_buf_append_text(out, "(default)");
     }
@@ -78,6 +93,11 @@ int cli_explain(struct gpul_buf *out, const struct plan *plan)
         append_value(out, plan, (enum option)i, &table[i]);
         gpul_buf_append_text(out, " ");
         append_source(out, plan, (enum option)i);
+        gpul_buf_append_text(out, "\n");
+    }
+    if (!plan->is_local) {
+        gpul_buf_append_text(out, "nodes\n  ");
+        nodes_describe(out, &plan->nodes);
         gpul_buf_append_text(out, "\n");
     }
     return out->is_failed ? GPUL_ENOMEM : 0;

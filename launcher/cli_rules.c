@@ -142,7 +142,8 @@ static int apply_roles(struct plan *plan, struct gpul_error *err)
                          "--tf-evaluator own needs an evaluator; add "
                          "evaluator=1 to --roles");
     }
-    if (setting(plan, OPTION_NODES)->source == GPUL_SOURCE_NONE) {
+    if (plan->is_local &&
+        setting(plan, OPTION_NODES)->source == GPUL_SOURCE_NONE) {
         return nodes_from_roles(plan, err);
     }
     uint32_t world = plan_world_size(plan);
@@ -161,10 +162,13 @@ static int apply_roles(struct plan *plan, struct gpul_error *err)
 
 static int check_size(const struct plan *plan, struct gpul_error *err)
 {
-    if (plan->node_count > CLI_LOCAL_NODES_MAX) {
+    if (plan->is_local && plan->node_count > CLI_LOCAL_NODES_MAX) {
+        const struct plan_setting *nodes = setting(plan, OPTION_NODES);
         return gpul_fail(err, GPUL_EINVAL,
-                         "--roles needs %" PRIu32 " nodes; at most %d local "
-                         "nodes are possible; raise --per-node",
+                         "%s %" PRIu32 " nodes; at most %d local nodes are "
+                         "possible; raise --per-node",
+                         nodes->source == GPUL_SOURCE_NONE ? "--roles needs"
+                                                           : "--nodes asks for",
                          plan->node_count, CLI_LOCAL_NODES_MAX);
     }
     uint64_t world = (uint64_t)plan->node_count * plan->ranks_per_node;
@@ -253,12 +257,27 @@ static int check_hang(const struct plan *plan, struct gpul_error *err)
     return 0;
 }
 
-static int check_source(const struct plan *plan, struct gpul_error *err)
+/* Options that have nothing to do where no node is reached. */
+static int check_reaching(const struct plan *plan, struct gpul_error *err)
 {
-    if (!plan->is_local) {
+    static const enum option options[] = {OPTION_ADDRESS, OPTION_WORKER_PATH,
+                                          OPTION_COPY_WORKER,
+                                          OPTION_SSH_COMMAND};
+    for (size_t i = 0; plan->is_local && i < 4; i++) {
+        const struct plan_setting *s = setting(plan, options[i]);
+        if (s->source == GPUL_SOURCE_FLAG) {
+            return gpul_fail(err, GPUL_EINVAL,
+                             "%s is for nodes that are reached by ssh; leave "
+                             "it out with %s",
+                             s->spelling,
+                             setting(plan, OPTION_LOCAL)->spelling);
+        }
+    }
+    if (plan->copies_worker && plan->worker_path != NULL) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "no nodes to run on: this version starts nodes on "
-                         "this machine only; add --local");
+                         "%s and %s contradict each other; give one of them",
+                         setting(plan, OPTION_COPY_WORKER)->spelling,
+                         setting(plan, OPTION_WORKER_PATH)->spelling);
     }
     return 0;
 }
@@ -323,7 +342,10 @@ int cli_rules_apply(struct plan *plan, struct gpul_error *err)
         rc = apply_insecure(plan, err);
     }
     if (rc == 0) {
-        rc = check_source(plan, err);
+        rc = cli_nodes_apply(plan, err);
+    }
+    if (rc == 0) {
+        rc = check_reaching(plan, err);
     }
     if (rc == 0) {
         rc = apply_roles(plan, err);
@@ -357,6 +379,9 @@ int cli_rules_apply(struct plan *plan, struct gpul_error *err)
     }
     if (rc == 0) {
         rc = check_command(plan, err);
+    }
+    if (rc == 0) {
+        rc = cli_nodes_name(plan, err);
     }
     return rc;
 }

@@ -123,8 +123,7 @@ static int set_nodes(struct plan *plan, const char *value, const char *spelling,
         low[n] = '\0';
         value = low;
     }
-    int rc =
-        gpul_parse_count(&plan->node_count, value, 1, CLI_LOCAL_NODES_MAX, err);
+    int rc = gpul_parse_count(&plan->node_count, value, 1, GPUL_NODES_MAX, err);
     return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", spelling);
 }
 
@@ -393,6 +392,9 @@ static void set_switch(struct plan *plan, enum option option)
     case OPTION_INSECURE:
         plan->is_insecure = true;
         break;
+    case OPTION_COPY_WORKER:
+        plan->copies_worker = true;
+        break;
     case OPTION_TIMESTAMPS:
         plan->has_timestamps = true;
         break;
@@ -465,6 +467,16 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return add_variable(plan, value, spelling, caller, caller_arg, err);
     case OPTION_RANKS:
         return set_shown_ranks(plan, value, spelling, err);
+    case OPTION_HOSTS:
+    case OPTION_NODELIST:
+    case OPTION_HOSTFILE:
+        return 0; /* the setting says it, see cli_nodes.c */
+    case OPTION_ADDRESS:
+        return set_text(&plan->address, value, "an address", spelling, err);
+    case OPTION_WORKER_PATH:
+        return set_text(&plan->worker_path, value, "a file", spelling, err);
+    case OPTION_SSH_COMMAND:
+        return set_text(&plan->ssh_command, value, "a command", spelling, err);
     case OPTION_LOG_DIR:
         return set_text(&plan->log_dir, value, "a directory", spelling, err);
     case OPTION_RESULT:

@@ -25,6 +25,19 @@ int cli_selftest_set(struct plan *plan, enum option option, const char *value,
 /* Do they contradict each other, or --self-test off? */
 int cli_selftest_check(const struct plan *plan, struct gpul_error *err);
 
+/* Which nodes: find out who names them, and read them unless they are in a
+ * file (plan->nodes_file). GPUL_EINVAL, GPUL_ELIMIT, GPUL_ENOMEM. */
+int cli_nodes_find(struct plan *plan, gpul_getenv_fn getenv, void *getenv_arg,
+                   struct gpul_error *err);
+int cli_nodes_read(struct plan *plan, const char *file, size_t bytes,
+                   struct gpul_error *err);
+
+/* What follows for the numbers of nodes and of ranks on each. */
+int cli_nodes_apply(struct plan *plan, struct gpul_error *err);
+
+/* Local nodes get their names once their number is known. */
+int cli_nodes_name(struct plan *plan, struct gpul_error *err);
+
 /* What no single option can know: contradictions, sums and products. May
  * fill in what follows from the rest (nodes from roles). */
 int cli_rules_apply(struct plan *plan, struct gpul_error *err);

@@ -11,7 +11,8 @@
 #include "proto/validate.h"
 
 enum {
-    NAMES_BYTES = 64,
+    /* So many of the longest fit an expression. */
+    NAMES_A_PIECE = GPUL_HOSTLIST_BYTES_MAX / (GPUL_NAME_BYTES_MAX + 1),
     LISTEN_DEADLINE_MS = 30000,
     QUICK_DEADLINE_MS = 60000,
     FULL_DEADLINE_MS = 600000,
@@ -28,8 +29,9 @@ struct parts {
     Gpul__InputTarget input_target;
     Gpul__Role roles[GPUL_ROLE_COUNT];
     Gpul__Role *role_list[GPUL_ROLE_COUNT];
-    char names[NAMES_BYTES];
-    char *name_list[1];
+    struct gpul_buf *names;
+    char **name_list;
+    uint32_t piece_count;
     ProtobufCBinaryData *arguments;
     Gpul__Variable *variables;
     Gpul__Variable **variable_list;
@@ -160,19 +162,33 @@ static void fill_roles(struct parts *p, const struct plan *plan)
     p->job.roles = p->role_list;
 }
 
-static void fill_names(struct parts *p, const struct plan *plan,
-                       const char *prefix)
+/* In pieces, since one expression has a bound. */
+static int fill_names(struct parts *p, const struct plan *plan)
 {
-    if (plan->node_count == 1) {
-        snprintf(p->names, sizeof(p->names), "%s0", prefix);
-    } else {
-        snprintf(p->names, sizeof(p->names), "%s[0-%" PRIu32 "]", prefix,
-                 plan->node_count - 1);
+    const struct nodes *nodes = &plan->nodes;
+    uint32_t pieces = nodes->count / NAMES_A_PIECE + 1;
+    p->names = calloc(pieces, sizeof(*p->names));
+    p->name_list = calloc(pieces, sizeof(*p->name_list));
+    if (p->names == NULL || p->name_list == NULL) {
+        return GPUL_ENOMEM;
     }
-    p->name_list[0] = p->names;
-    p->job.n_node_names = 1;
+    for (uint32_t first = 0; first < nodes->count; first += NAMES_A_PIECE) {
+        uint32_t left = nodes->count - first;
+        struct gpul_buf *piece = &p->names[p->piece_count];
+        gpul_buf_init(piece, GPUL_HOSTLIST_BYTES_MAX);
+        p->piece_count++;
+        int rc = nodes_fold(piece, nodes, first,
+                            left < NAMES_A_PIECE ? left : NAMES_A_PIECE);
+        const char *text = rc == 0 ? gpul_buf_text(piece) : NULL;
+        if (text == NULL) {
+            return GPUL_ENOMEM;
+        }
+        p->name_list[p->piece_count - 1] = borrow(text);
+    }
+    p->job.n_node_names = p->piece_count;
     p->job.node_names = p->name_list;
     p->job.names_are_ordered = true;
+    return 0;
 }
 
 static void fill_hang(struct parts *p, const struct plan *plan)
@@ -222,6 +238,19 @@ static void fill_input(struct parts *p, const struct plan *plan)
     p->job.warning_ms = plan->warning_ms;
 }
 
+static void release(struct parts *p)
+{
+    for (uint32_t i = 0; i < p->piece_count; i++) {
+        gpul_buf_release(&p->names[i]);
+    }
+    free(p->names);
+    free(p->name_list);
+    free(p->arguments);
+    free(p->variables);
+    free(p->variable_list);
+    free(p);
+}
+
 static int encode(struct gpul_buf *out, struct parts *p, struct gpul_error *err)
 {
     Gpul__Frame frame = GPUL__FRAME__INIT;
@@ -236,8 +265,9 @@ static int encode(struct gpul_buf *out, struct parts *p, struct gpul_error *err)
     rc = gpul_message_encode(out, &frame, err);
     if (rc == GPUL_ELIMIT) {
         return gpul_fail(err, rc,
-                         "the command and the -x values are longer than "
-                         "%u bytes; put long values into a file",
+                         "the command, the -x values and the names of the "
+                         "nodes are longer than %u bytes; put long values "
+                         "into a file",
                          GPUL_JOB_BYTES_MAX);
     }
     return rc;
@@ -252,19 +282,18 @@ int job_message_encode(struct gpul_buf *out, const struct plan *plan,
     }
     gpul__job__init(&p->job);
     fill_scalars(p, plan, m);
-    fill_names(p, plan, m->name_prefix);
     fill_self_test(p, plan, m);
     fill_roles(p, plan);
     fill_input(p, plan);
     fill_hang(p, plan);
-    int rc = fill_command(p, plan, m->working_directory);
+    int rc = fill_names(p, plan);
+    if (rc == 0) {
+        rc = fill_command(p, plan, m->working_directory);
+    }
     if (rc == 0) {
         rc = fill_environment(p, plan, m);
     }
     rc = rc == 0 ? encode(out, p, err) : gpul_fail(err, rc, "out of memory");
-    free(p->arguments);
-    free(p->variables);
-    free(p->variable_list);
-    free(p);
+    release(p);
     return rc;
 }

@@ -13,7 +13,6 @@
 
 struct job_message {
     const char *job_id;
-    const char *name_prefix; /* nodes are <prefix>0 .. <prefix>N-1 */
     const char *working_directory;
     const char *log_dir;      /* <log directory>/<job id>, or "" */
     const char *nccl_library; /* absolute, or "" */

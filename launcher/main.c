@@ -14,10 +14,15 @@
 #include "launcher/cli.h"
 #include "launcher/jobsecret.h"
 #include "launcher/makesecret.h"
+#include "launcher/readfile.h"
 #include "launcher/session.h"
 #include "proto/text.h"
 
-enum { HELP_BYTES_MAX = 64 << 10, NAME_BYTES = 64 };
+enum {
+    HELP_BYTES_MAX = 64 << 10,
+    NAME_BYTES = 64,
+    NODES_FILE_BYTES_MAX = 64 << 20,
+};
 
 static const char *look_up(void *arg, const char *name)
 {
@@ -119,6 +124,26 @@ static void note_misspelt_variables(void)
     }
 }
 
+/* The nodes are in a file: one that is not there is an error, and never "this
+ * machine only". */
+static int settle(struct plan *plan, struct gpul_error *err)
+{
+    struct gpul_buf text;
+    gpul_buf_init(&text, NODES_FILE_BYTES_MAX);
+    int rc = readfile(&text, plan->nodes_file, err);
+    if (rc != 0) {
+        rc = gpul_wrap(err, rc, "%s",
+                       plan->hosts_option == OPTION_HOSTFILE
+                           ? plan->settings[OPTION_HOSTFILE].spelling
+                           : plan->allocation.variable);
+    } else {
+        const char *bytes = text.used > 0 ? (const char *)text.data : "";
+        rc = cli_settle(plan, bytes, text.used, err);
+    }
+    gpul_buf_release(&text);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     ensure_standard_fds();
@@ -130,6 +155,9 @@ int main(int argc, char **argv)
     char *taken = jobsecret_take(secret);
     int rc = cli_parse(&plan, argc - 1, argv + 1, look_up, NULL, &err);
     plan.secret_text = taken;
+    if (rc == 0 && plan.nodes_file != NULL) {
+        rc = settle(&plan, &err);
+    }
     if (rc == 0 && !plan.is_quiet &&
         (plan.verb == PLAN_RUN || plan.verb == PLAN_ENV)) {
         note_misspelt_variables();

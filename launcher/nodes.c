@@ -226,12 +226,13 @@ const char *nodes_scheduler(enum nodes_source source)
     return names[source];
 }
 
-static int fold(struct gpul_buf *out, const struct nodes *n, uint32_t count)
+int nodes_fold(struct gpul_buf *out, const struct nodes *n, uint32_t first,
+               uint32_t count)
 {
     struct gpul_hostlist l;
     gpul_hostlist_init(&l);
     int rc = 0;
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
+    for (uint32_t i = first; i < first + count && rc == 0; i++) {
         rc = gpul_hostlist_push(&l, n->list[i].name);
     }
     if (rc == 0) {
@@ -246,7 +247,7 @@ void nodes_append_names(struct gpul_buf *out, const struct nodes *n,
 {
     struct gpul_buf names;
     gpul_buf_init(&names, bytes_max);
-    if (fold(&names, n, n->count) == 0) {
+    if (nodes_fold(&names, n, 0, n->count) == 0) {
         gpul_buf_append(out, names.data, names.used);
         gpul_buf_release(&names);
         return;

@@ -28,9 +28,10 @@
 
 enum nodes_source {
     NODES_NONE = 0,
-    NODES_LIST, /* the user's words, in order */
-    NODES_SET,  /* the user's words, as a set */
-    NODES_FILE, /* a file of the user's */
+    NODES_LOCAL, /* made up, on this machine */
+    NODES_LIST,  /* the user's words, in order */
+    NODES_SET,   /* the user's words, as a set */
+    NODES_FILE,  /* a file of the user's */
     NODES_SLURM,
     NODES_PBS,
     NODES_LSF,
@@ -98,6 +99,11 @@ const char *nodes_scheduler(enum nodes_source source);
 /* Append "4 nodes of --hosts, in its order: a,b[1-3]". Returns 0 or
  * GPUL_ELIMIT. */
 int nodes_describe(struct gpul_buf *out, const struct nodes *n);
+
+/* Append names first .. first+count-1 as a host list expression. Errors:
+ * GPUL_ELIMIT, GPUL_ENOMEM. */
+int nodes_fold(struct gpul_buf *out, const struct nodes *n, uint32_t first,
+               uint32_t count);
 
 /* Append the names as a host list expression, or fewer in full and how many
  * more there are, if it would take more than `bytes_max`. */

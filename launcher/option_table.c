@@ -2,6 +2,7 @@
 #include "launcher/option_table.h"
 
 #define PLACES "Where and how many"
+#define REACHING "Reaching the nodes"
 #define TEST "The self-test"
 #define BOUNDS "Bounds of time"
 #define SECRECY "The control channel"
@@ -14,14 +15,41 @@ static const struct gpul_option table[] = {
                       .environment = "GPULAUNCH_LOCAL",
                       .group = PLACES,
                       .help = "Start the nodes on this machine."},
+    [OPTION_HOSTS] = {.name = "hosts",
+                      .aliases = "host",
+                      .letter = 'H',
+                      .value = "LIST",
+                      .environment = "GPULAUNCH_HOSTS",
+                      .group = PLACES,
+                      .help = "Run on these hosts, reached by ssh, in this "
+                              "order: node[01-16], a:8,b:8 (ranks on each), "
+                              "10.0.0.7, [fe80::1]:8."},
+    [OPTION_NODELIST] = {.name = "nodelist",
+                         .letter = 'w',
+                         .value = "LIST",
+                         .environment = "GPULAUNCH_NODELIST",
+                         .group = PLACES,
+                         .help = "The same as a set, as for srun: ranks follow "
+                                 "the numbers in the names, node7 before "
+                                 "node66."},
+    [OPTION_HOSTFILE] =
+        {.name = "hostfile",
+         .aliases = "machinefile",
+         .letter = 'f',
+         .value = "FILE",
+         .environment = "GPULAUNCH_HOSTFILE",
+         .group = PLACES,
+         .help = "Run on the hosts of this file, one a line, as for mpirun, "
+                 "DeepSpeed or Horovod: node1 slots=8, node1:8, # comment."},
     [OPTION_NODES] = {.name = "nodes",
                       .aliases = "nnodes",
                       .letter = 'N',
                       .value = "N",
                       .environment = "GPULAUNCH_NODES",
                       .group = PLACES,
-                      .help = "Number of nodes (default 1, or as many as "
-                              "--roles asks for)."},
+                      .help = "Number of nodes: of a list, the first so many "
+                              "(default: all); local ones (default 1, or as "
+                              "many as --roles asks for)."},
     [OPTION_PER_NODE] = {.name = "per-node",
                          .aliases = "nproc-per-node gpus-per-node "
                                     "ntasks-per-node",
@@ -30,7 +58,8 @@ static const struct gpul_option table[] = {
                          .group = PLACES,
                          .help = "Ranks on each node: a number, gpu (one per "
                                  "GPU) or auto (the same, and one where there "
-                                 "is no GPU). Default 1."},
+                                 "is no GPU). Default: the slots of the list, "
+                                 "else 1."},
     [OPTION_ROLES] = {.name = "roles",
                       .value = "LIST",
                       .environment = "GPULAUNCH_ROLES",
@@ -61,6 +90,34 @@ static const struct gpul_option table[] = {
                                   "nodes may reach each other, as in "
                                   "eth0,ib0,10.0.0.5. Default: what all other "
                                   "nodes have reached."},
+    [OPTION_ADDRESS] = {.name = "address",
+                        .value = "ADDR",
+                        .environment = "GPULAUNCH_ADDRESS",
+                        .group = REACHING,
+                        .help = "Where the nodes find the coordinator: a "
+                                "literal address of this machine. Default: "
+                                "those that the routes to the nodes begin "
+                                "at."},
+    [OPTION_WORKER_PATH] =
+        {.name = "worker-path",
+         .value = "FILE",
+         .environment = "GPULAUNCH_WORKER_PATH",
+         .group = REACHING,
+         .help = "The program gpulaunch-worker on the nodes. Default: where it "
+                 "is here, else in the nodes' PATH."},
+    [OPTION_COPY_WORKER] =
+        {.name = "copy-worker",
+         .environment = "GPULAUNCH_COPY_WORKER",
+         .group = REACHING,
+         .help = "Bring the program to the nodes, for this job; it needs its "
+                 "libraries there."},
+    [OPTION_SSH_COMMAND] =
+        {.name = "ssh-command",
+         .value = "COMMAND",
+         .environment = "GPULAUNCH_SSH_COMMAND",
+         .group = REACHING,
+         .help = "ssh, and options of yours, parted by blanks, as in \"ssh -p "
+                 "2222\". Your ~/.ssh/config holds in any case."},
     [OPTION_SELF_TEST] = {.name = "self-test",
                           .value = "LEVEL",
                           .environment = "GPULAUNCH_SELF_TEST",
@@ -328,19 +385,16 @@ static const struct gpul_option table[] = {
         .name = name_, .aliases = aliases_, .letter = letter_,                 \
         .value = value_, .help = hint, .is_hidden = true, .repeats = true      \
     }
-#define NODES_HINT                                                             \
-    "not yet: this version starts local nodes only; use --local --nodes N"
-    FOREIGN("hosts", "host", 'H', "LIST", NODES_HINT),
-    FOREIGN("hostfile", "machinefile", 'f', "FILE", NODES_HINT),
-    FOREIGN("nodelist", NULL, 'w', "LIST", NODES_HINT),
     FOREIGN("secret", NULL, 0, "VALUE",
             "everybody on this machine can read a command line; put the "
             "secret into a file and use --secret-file FILE (gpulaunch secret "
             "makes one)"),
-    FOREIGN("partition", NULL, 'p', "NAME", NODES_HINT),
+    FOREIGN("partition", NULL, 'p', "NAME",
+            "leave it out: gpulaunch does not ask a scheduler for nodes; run "
+            "it within a job of the scheduler"),
     FOREIGN("rdzv-endpoint", "rdzv-backend rdzv-id rdzv-conf", 0, "VALUE",
-            "not yet: this version starts local nodes only; leave it out, "
-            "gpulaunch brings its own rendezvous"),
+            "leave it out: gpulaunch starts every node and brings its own "
+            "rendezvous"),
     FOREIGN("master-addr", "master-port", 0, "VALUE",
             "leave it out: gpulaunch chooses the address and the port and "
             "tells every rank"),
@@ -397,6 +451,9 @@ const char *option_default(enum option option)
         [OPTION_DEVICES] = "auto",
         [OPTION_BIND] = "none",
         [OPTION_INTERFACE] = "what the others have reached",
+        [OPTION_ADDRESS] = "by the routes to the nodes",
+        [OPTION_WORKER_PATH] = "as here, else in PATH",
+        [OPTION_SSH_COMMAND] = "ssh",
         [OPTION_SELF_TEST] = "quick",
         [OPTION_BACKEND] = "auto",
         [OPTION_NCCL_LIB] = "the one that the command would load",

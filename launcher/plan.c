@@ -12,6 +12,7 @@ void plan_release(struct plan *plan)
     plan->variables = NULL;
     plan->variable_count = 0;
     gpul_rankset_release(&plan->shown_ranks);
+    nodes_release(&plan->nodes);
 }
 
 bool plan_has(const struct plan *plan, enum option option)

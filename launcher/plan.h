@@ -13,6 +13,8 @@
 #include "common/options.h"
 #include "common/rankset.h"
 #include "common/rolemap.h"
+#include "launcher/allocation.h"
+#include "launcher/nodes.h"
 #include "launcher/option_table.h"
 
 enum plan_verb {
@@ -89,6 +91,16 @@ struct plan {
     enum plan_verb verb;
     enum plan_verb help_topic; /* of PLAN_HELP: 0, or RUN, ENV, SECRET */
     bool is_local;
+    enum option hosts_option;     /* that names the nodes; OPTION_COUNT: none */
+    struct allocation allocation; /* of a scheduler, if that names them */
+    /* A file that names the nodes and has to be read: then they are not known
+     * until cli_settle. NULL: none. */
+    const char *nodes_file;
+    struct nodes nodes;      /* owned; node_count of them, in order */
+    const char *address;     /* --address; NULL: by the routes */
+    const char *worker_path; /* on the nodes; NULL: as here, else in PATH */
+    bool copies_worker;
+    const char *ssh_command; /* NULL: ssh */
     uint32_t node_count;
     enum plan_per_node per_node;
     uint32_t ranks_per_node; /* for PLAN_PER_NODE_COUNT */

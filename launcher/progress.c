@@ -36,8 +36,7 @@ static bool choose_color(const struct plan *plan, bool is_capable)
 }
 
 int progress_init(struct progress *p, struct console *console,
-                  const struct plan *plan, const char *name_prefix,
-                  uint64_t now_ms)
+                  const struct plan *plan, uint64_t now_ms)
 {
     bool is_capable = console_can_redraw(console);
     *p = (struct progress){
@@ -49,7 +48,7 @@ int progress_init(struct progress *p, struct console *console,
         .has_color = choose_color(plan, is_capable),
     };
     p->next_ms = now_ms + (p->is_live ? LIVE_FIRST_MS : PLAIN_EVERY_MS);
-    return status_init(&p->status, name_prefix, plan->node_count);
+    return status_init(&p->status, &plan->nodes);
 }
 
 void progress_release(struct progress *p)

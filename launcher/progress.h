@@ -30,8 +30,7 @@ struct progress {
 
 /* Errors: GPUL_ENOMEM. */
 int progress_init(struct progress *p, struct console *console,
-                  const struct plan *plan, const char *name_prefix,
-                  uint64_t now_ms);
+                  const struct plan *plan, uint64_t now_ms);
 void progress_release(struct progress *p);
 
 /* The coordinator tells something. */

@@ -9,7 +9,6 @@
 #include "launcher/session.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,56 +19,48 @@
 #include "launcher/cli.h"
 #include "launcher/session_internal.h"
 
-enum {
-    BACKLOG = 4096,
-    EXPLAIN_BYTES_MAX = 1 << 20,
-};
+enum { EXPLAIN_BYTES_MAX = 1 << 20, ORIGIN_BYTES_MAX = 2048 };
 
 /* ---- the start ----------------------------------------------------------- */
 
-static int listen_on_loopback(int *fd, uint16_t *port, struct gpul_error *err)
+static void on_nodes_changed(void *arg)
 {
-    struct sockaddr_in address = {
-        .sin_family = AF_INET,
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    session_nodes_changed(arg);
+}
+
+static int start_reach(struct session *s, int operator_fd,
+                       struct gpul_error *err)
+{
+    struct reach_job job = {
+        .job_id = s->job_id,
+        .plan = s->plan,
+        .started_ms = s->record.started_ms,
+        .operator_fd = operator_fd,
+        .listening = &s->listening,
+        .secret = s->is_sealed ? &s->secret : NULL,
     };
-    socklen_t n = sizeof(address);
-    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (*fd < 0) {
-        return gpul_fail_errno(err, errno, "cannot create a socket");
-    }
-    if (bind(*fd, (struct sockaddr *)&address, n) != 0 ||
-        listen(*fd, BACKLOG) != 0 ||
-        getsockname(*fd, (struct sockaddr *)&address, &n) != 0) {
-        return gpul_fail_errno(err, errno, "cannot listen on 127.0.0.1");
-    }
-    *port = ntohs(address.sin_port);
-    return 0;
+    s->reach.loop = &s->loop;
+    s->reach.on_change = on_nodes_changed;
+    s->reach.arg = s;
+    int rc = reach_start(&s->reach, &job, err);
+    gpul_wipe(&s->secret, sizeof(s->secret)); /* all have what they need */
+    return rc;
 }
 
 /* Our end of the operator channel to *fd; the children are on their way. */
 static int start_children(struct session *s, int *fd, struct gpul_error *err)
 {
-    int pair[2] = {-1, -1}, listen_fd = -1;
-    uint16_t port = 0;
+    int pair[2] = {-1, -1};
     *fd = -1;
-    int rc = listen_on_loopback(&listen_fd, &port, err);
-    if (rc == 0 &&
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+    int rc = listening_open(&s->listening, err);
+    if (rc != 0) {
+        return s->plan->address != NULL ? gpul_wrap(err, rc, "--address") : rc;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         rc = gpul_fail_errno(err, errno, "cannot create a socket pair");
     }
     if (rc == 0) {
-        struct reach_local_job job = {
-            .job_id = s->job_id,
-            .node_count = s->plan->node_count,
-            .join_timeout_ms = s->plan->join_timeout_ms,
-            .operator_fd = pair[1],
-            .listen_fd = listen_fd,
-            .secret = s->is_sealed ? &s->secret : NULL,
-            .port = port,
-        };
-        rc = reach_local_start(&s->reach, &job, err);
-        gpul_wipe(&s->secret, sizeof(s->secret)); /* all have what they need */
+        rc = start_reach(s, pair[1], err);
     }
     if (rc == 0) {
         *fd = pair[0];
@@ -79,9 +70,7 @@ static int start_children(struct session *s, int *fd, struct gpul_error *err)
     if (pair[1] >= 0) {
         close(pair[1]);
     }
-    if (listen_fd >= 0) {
-        close(listen_fd);
-    }
+    listening_close(&s->listening);
     return rc;
 }
 
@@ -112,8 +101,7 @@ static int open_loop(struct session *s, struct gpul_error *err)
     if (rc != 0) {
         return rc;
     }
-    rc = progress_init(&s->progress, s->console, s->plan, REACH_LOCAL_PREFIX,
-                       s->record.started_ms);
+    rc = progress_init(&s->progress, s->console, s->plan, s->record.started_ms);
     return rc == 0 ? 0 : gpul_fail(err, rc, "out of memory");
 }
 
@@ -125,14 +113,14 @@ static int start(struct session *s, struct gpul_error *err)
     session_init_wait(s);
     ending_init(&s->ending, s->record.started_ms, s->plan->timeout_ms,
                 s->plan->grace_ms);
-    int rc = start_children(s, &fd, err);
+    int rc = open_loop(s, err);
+    if (rc == 0) {
+        rc = start_children(s, &fd, err);
+    }
     if (rc != 0) {
         return rc;
     }
-    rc = open_loop(s, err);
-    if (rc == 0) {
-        rc = session_watch(s, err);
-    }
+    rc = session_watch(s, err);
     if (rc == 0) {
         return session_open_desk(s, fd, err);
     }
@@ -150,6 +138,23 @@ static void explain(struct session *s)
         console_say(s->console, (const char *)out.data, out.used);
     }
     gpul_buf_release(&out);
+}
+
+/* The order that ranks follow, and whose it is: asked for, or where nobody has
+ * named the nodes to us but a scheduler. */
+static void say_origin(struct session *s)
+{
+    struct gpul_buf words;
+    bool is_wanted = s->plan->is_verbose || s->plan->is_dry_run ||
+                     s->plan->allocation.source != NODES_NONE;
+    if (s->plan->is_local || !is_wanted || s->plan->is_explained) {
+        return;
+    }
+    gpul_buf_init(&words, ORIGIN_BYTES_MAX);
+    if (nodes_describe(&words, &s->plan->nodes) == 0) {
+        progress_note(&s->progress, "%s", gpul_buf_text(&words));
+    }
+    gpul_buf_release(&words);
 }
 
 /* No word at every run, since most containers have only root. */
@@ -182,6 +187,7 @@ static void close_loop(struct session *s)
         gpul_transport_close(s->desk, 0);
     }
     inlet_close(s->inlet);
+    reach_close(&s->reach);
     if (s->console != NULL) {
         console_close(s->console);
     }
@@ -198,7 +204,7 @@ static void release(struct session *s)
     progress_release(&s->progress);
     console_destroy(s->console);
     inlet_destroy(s->inlet);
-    reach_local_release(&s->reach);
+    reach_release(&s->reach);
     envbook_release(&s->envbook);
     record_release(&s->record);
     gpul_buf_release(&s->job_frame);
@@ -224,11 +230,12 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
             (plan->is_explained || plan->is_verbose)) {
             say_root(&s);
         }
+        say_origin(&s);
         session_reap(&s);
         uv_run(&s.loop, UV_RUN_DEFAULT);
         *exit_code = session_exit_code(&s);
     } else {
-        reach_local_kill_all(&s.reach);
+        reach_kill_all(&s.reach);
         logdir_unmake(&s.made);
     }
     release(&s);

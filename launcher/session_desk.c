@@ -156,16 +156,17 @@ void session_cancel(struct session *s, int number, bool is_immediate)
     }
 }
 
-void session_node_gone(struct session *s, uint32_t index, const char *words)
+void session_node_gone(struct session *s, uint32_t index,
+                       Gpul__NodeGone__Why why, const char *words)
 {
-    char name[64], text[512];
+    char text[GPUL_TEXT_BYTES_MAX + 1];
     Gpul__Frame frame = GPUL__FRAME__INIT;
     Gpul__NodeGone gone = GPUL__NODE_GONE__INIT;
-    snprintf(name, sizeof(name), REACH_LOCAL_PREFIX "%" PRIu32, index);
     snprintf(text, sizeof(text), "%s", words);
     gpul_text_clean_line(text, sizeof(text) - 1); /* it may be cut */
-    gone.node_name = name;
+    gone.node_name = s->plan->nodes.list[index].name;
     gone.text = text;
+    gone.why = why;
     frame.body_case = GPUL__FRAME__BODY_NODE_GONE;
     frame.node_gone = &gone;
     if (s->desk != NULL) {

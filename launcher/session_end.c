@@ -40,6 +40,7 @@ static void close_everything(struct session *s)
     }
     session_close_signals(s);
     inlet_close(s->inlet);
+    reach_close(&s->reach);
     uv_close((uv_handle_t *)&s->timer, NULL);
     uv_close((uv_handle_t *)&s->prepare, NULL);
     console_close(s->console);
@@ -118,11 +119,11 @@ static void lose_desk(struct session *s)
                              "the coordinator did not end the job in time");
 }
 
-static void dismiss_absent(const struct session *s)
+static void dismiss_absent(struct session *s)
 {
     for (uint32_t i = 0; i < s->reach.worker_count; i++) {
         if (!status_has_joined(&s->progress.status, i)) {
-            reach_local_signal_worker(&s->reach, i, SIGTERM);
+            reach_signal_worker(&s->reach, i, SIGTERM);
         }
     }
 }
@@ -144,14 +145,14 @@ void session_step(struct session *s, enum ending_event event)
         dismiss_absent(s);
     }
     if ((due & ENDING_TERM_WORKERS) != 0) {
-        reach_local_signal_workers(&s->reach, SIGTERM);
+        reach_signal_workers(&s->reach, SIGTERM);
     }
     if ((due & ENDING_TERM_COORDINATOR) != 0) {
-        reach_local_signal_coordinator(&s->reach, SIGTERM);
+        reach_signal_coordinator(&s->reach, SIGTERM);
     }
     if ((due & ENDING_KILL_ALL) != 0) {
-        reach_local_signal_workers(&s->reach, SIGKILL);
-        reach_local_signal_coordinator(&s->reach, SIGKILL);
+        reach_signal_workers(&s->reach, SIGKILL);
+        reach_signal_coordinator(&s->reach, SIGKILL);
     }
     if (s->reach.alive == 0 && !has_job(s)) {
         ending_step(&s->ending, ENDING_ALL_GONE, gpul_clock_ms());
@@ -177,9 +178,8 @@ static void tell_deaths(struct session *s)
         }
         struct gpul_buf words;
         gpul_buf_init(&words, WORDS_BYTES_MAX);
-        gpul_buf_append_text(&words, "gpulaunch-worker ");
-        reach_local_describe(&words, worker);
-        session_node_gone(s, i, gpul_buf_text(&words));
+        Gpul__NodeGone__Why why = reach_describe_worker(&s->reach, &words, i);
+        session_node_gone(s, i, why, gpul_buf_text(&words));
         gpul_buf_release(&words);
     }
 }
@@ -194,26 +194,28 @@ void session_judge_coordinator(struct session *s)
     struct gpul_buf words;
     gpul_buf_init(&words, WORDS_BYTES_MAX);
     gpul_buf_append_text(&words, "the coordinator was lost: it ");
-    reach_local_describe(&words, coordinator);
+    reach_describe_coordinator(&s->reach, &words);
     session_end_by_ourselves(s, SESSION_EXIT_LOST, "coordinator_lost",
                              gpul_buf_text(&words));
     gpul_buf_release(&words);
 }
 
-static uint32_t workers_alive(const struct session *s)
+/* A session that ends says nothing of a node that lives elsewhere. */
+void session_nodes_changed(struct session *s)
 {
-    return s->reach.alive - (s->reach.coordinator.has_ended ? 0u : 1u);
+    tell_deaths(s);
+    session_judge_coordinator(s);
+    if (s->reach.way->is_node_child && !reach_has_workers(&s->reach)) {
+        session_step(s, ENDING_WORKERS_GONE);
+    } else if (s->reach.alive == 0) {
+        session_step(s, ENDING_TICK);
+    }
 }
 
 void session_reap(struct session *s)
 {
-    if (!reach_local_reap(&s->reach)) {
-        return;
-    }
-    tell_deaths(s);
-    session_judge_coordinator(s);
-    if (workers_alive(s) == 0) {
-        session_step(s, ENDING_WORKERS_GONE);
+    if (reach_reap(&s->reach)) {
+        session_nodes_changed(s);
     }
 }
 

@@ -21,7 +21,7 @@
 #include "launcher/patience.h"
 #include "launcher/plan.h"
 #include "launcher/progress.h"
-#include "launcher/reach_local.h"
+#include "launcher/reach.h"
 #include "launcher/record.h"
 #include "launcher/signalplan.h"
 #include "proto/secret.h"
@@ -54,7 +54,8 @@ struct session {
     struct console *console;
     struct inlet *inlet; /* NULL before there is credit */
     struct progress progress;
-    struct reach_local reach;
+    struct reach reach;
+    struct listening listening;  /* of the coordinator */
     struct gpul_transport *desk; /* NULL once closed */
     struct envbook envbook;
     struct record record;
@@ -82,7 +83,8 @@ int session_prepare(struct session *s, struct gpul_error *err);
 /* session_desk.c */
 int session_open_desk(struct session *s, int fd, struct gpul_error *err);
 void session_cancel(struct session *s, int number, bool is_immediate);
-void session_node_gone(struct session *s, uint32_t index, const char *words);
+void session_node_gone(struct session *s, uint32_t index,
+                       Gpul__NodeGone__Why why, const char *words);
 void session_credit(struct session *s, uint32_t node_rank, uint64_t bytes);
 void session_send_credits(struct session *s);
 
@@ -99,6 +101,7 @@ void session_close_signals(struct session *s);
 void session_step(struct session *s, enum ending_event event);
 int session_watch(struct session *s, struct gpul_error *err);
 void session_reap(struct session *s);
+void session_nodes_changed(struct session *s);
 void session_check_output(struct session *s);
 void session_output_moved(struct session *s);
 void session_judge_coordinator(struct session *s);

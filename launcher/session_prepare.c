@@ -139,7 +139,6 @@ static int prepare_job(struct session *s, struct gpul_error *err)
     }
     struct job_message message = {
         .job_id = s->job_id,
-        .name_prefix = REACH_LOCAL_PREFIX,
         .working_directory = directory,
         .log_dir = s->log_dir,
         .nccl_library = nccl_library,
@@ -154,10 +153,11 @@ int session_prepare(struct session *s, struct gpul_error *err)
 {
     int rc = draw_job_id(s->job_id, err);
     if (rc == 0) {
-        rc = reach_local_find(&s->reach, err);
+        rc = reach_prepare(&s->reach, s->plan, &s->listening, err);
     }
     if (rc == 0) {
         struct jobsecret_request asked = jobsecret_asked(s->plan);
+        asked.is_loopback = listening_is_loopback(&s->listening);
         rc = jobsecret_get(&s->secret, &s->is_sealed, &asked, err);
     }
     if (rc == 0) {

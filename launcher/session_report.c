@@ -185,16 +185,17 @@ static void report_result(struct session *s, bool has_logs)
     }
 }
 
-/* Whatever the coordinator has not seen to end is ours to end, and to see. */
+/* Whatever the coordinator has not seen to end here is ours to end, and to
+ * see. Of other machines we know nothing better. */
 static void settle_unclean(struct session *s, struct reach_sweep *sweep)
 {
-    bool may_be_left =
-        reach_local_has_casualty(&s->reach) || s->record.end->n_unclean > 0;
+    bool may_be_left = s->reach.adopts && (reach_has_casualty(&s->reach) ||
+                                           s->record.end->n_unclean > 0);
     *sweep = (struct reach_sweep){.left = 0};
     if (!may_be_left) {
         return;
     }
-    reach_local_sweep(&s->reach, sweep);
+    reach_sweep(&s->reach, sweep);
     if (sweep->left == 0 && s->reach.alive == 0) {
         record_clear_unclean(&s->record);
     }

@@ -15,18 +15,16 @@ enum {
     LIVE_BYTES_MAX = 4096,
 };
 
-int status_init(struct status *s, const char *prefix, uint32_t count)
+int status_init(struct status *s, const struct nodes *nodes)
 {
     *s = (struct status){.phase = STATUS_GATHERING};
     gpul_hostlist_init(&s->names);
-    s->joined = calloc(count, sizeof(*s->joined));
+    s->joined = calloc(nodes->count, sizeof(*s->joined));
     if (s->joined == NULL) {
         return GPUL_ENOMEM;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        char name[NAME_BYTES];
-        snprintf(name, sizeof(name), "%s%" PRIu32, prefix, i);
-        if (gpul_hostlist_push(&s->names, name) != 0) {
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        if (gpul_hostlist_push(&s->names, nodes->list[i].name) != 0) {
             status_release(s);
             return GPUL_ENOMEM;
         }

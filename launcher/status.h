@@ -12,6 +12,7 @@
 #include "common/buf.h"
 #include "common/hostlist.h"
 #include "gpulaunch.pb-c.h"
+#include "launcher/nodes.h"
 
 enum status_phase {
     STATUS_GATHERING = 1,
@@ -31,8 +32,8 @@ struct status {
     bool is_on_gpus; /* the self-test: it counts ranks, not nodes */
 };
 
-/* Nodes are named <prefix>0 .. <prefix>count-1. Errors: GPUL_ENOMEM. */
-int status_init(struct status *s, const char *prefix, uint32_t count);
+/* The names are copied. Errors: GPUL_ENOMEM. */
+int status_init(struct status *s, const struct nodes *nodes);
 void status_release(struct status *s);
 
 /* Take an event in. Unknown names change nothing. */

@@ -28,8 +28,43 @@ static void test_refusals(void **state)
          "nothing to do; try gpulaunch --help, or: gpulaunch --local --nodes "
          "2 -- python train.py"},
         {"", "--nodes 2 -- true",
-         "no nodes to run on: this version starts nodes on this machine only; "
-         "add --local"},
+         "no nodes to run on: name them with --hosts or --hostfile, or start "
+         "them on this machine with --local"},
+        {"", "--hosts a,b --local -- true",
+         "--local and --hosts contradict each other; give one of them"},
+        {"GPULAUNCH_HOSTS=a GPULAUNCH_HOSTFILE=f", "-- true",
+         "GPULAUNCH_HOSTS and GPULAUNCH_HOSTFILE contradict each other; give "
+         "one of them"},
+        {"", "-H a,,b -- true", "-H, column 3: a name is missing"},
+        {"", "--hosts a,b --nodes 3 -- true",
+         "--nodes: 3 nodes are asked for, but --hosts has 2; ask for fewer, or "
+         "name more"},
+        {"", "--hosts a:4,b:2 -- true",
+         "--hosts: a has 4 slots, b has 2; a job has as many ranks on each "
+         "node: make them equal, or give --per-node K"},
+        {"", "--hosts a,b --roles chief=1 -- true",
+         "--roles names 1 rank, but 2 nodes x 1 per node make 2; change one of "
+         "them"},
+        {"", "--local --copy-worker -- true",
+         "--copy-worker is for nodes that are reached by ssh; leave it out "
+         "with --local"},
+        {"", "--hosts a --copy-worker --worker-path /x -- true",
+         "--copy-worker and --worker-path contradict each other; give one of "
+         "them"},
+        {"", "-w 5 -- true",
+         "-w, column 1: \"5\" is a number, not a host; for a number of nodes "
+         "there is --nodes"},
+        {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n[1-2]", "-- true",
+         "this is a job of Slurm (7), whose own way to start programs on its "
+         "nodes is not there yet; name the nodes with --hosts or --hostfile to "
+         "reach them by ssh, or use --local"},
+        {"PBS_JOBID=7", "-- true",
+         "PBS_JOBID is set, so this is a job of PBS, but PBS_NODEFILE is not, "
+         "so its nodes are unknown; name them with --hosts or --hostfile, or "
+         "unset PBS_JOBID"},
+        {"", "--local --nodes 1001 -- true",
+         "--nodes asks for 1001 nodes; at most 1000 local nodes are possible; "
+         "raise --per-node"},
         {"", "--local",
          "no command to run; put it after --, as in: gpulaunch --local "
          "--nodes 2 -- python train.py"},
@@ -37,13 +72,13 @@ static void test_refusals(void **state)
          "no command to run; put it after --, as in: gpulaunch --local "
          "--nodes 2 -- python train.py"},
         {"", "--local --nodes 0 -- true",
-         "--nodes: \"0\" is not a whole number from 1 to 1000"},
+         "--nodes: \"0\" is not a whole number from 1 to 131072"},
         {"", "--local -N -3 -- true",
-         "-N: \"-3\" is not a whole number from 1 to 1000"},
+         "-N: \"-3\" is not a whole number from 1 to 131072"},
         {"", "--local --nnodes=9999999 -- true",
-         "--nnodes: \"9999999\" is not a whole number from 1 to 1000"},
+         "--nnodes: \"9999999\" is not a whole number from 1 to 131072"},
         {"GPULAUNCH_NODES=four", "--local -- true",
-         "GPULAUNCH_NODES: \"four\" is not a whole number from 1 to 1000"},
+         "GPULAUNCH_NODES: \"four\" is not a whole number from 1 to 131072"},
         {"", "--local --nnodes 1:4 -- true",
          "--nnodes 1:4: not yet: this version has no elastic jobs; give one "
          "number"},
@@ -255,35 +290,26 @@ static void test_foreign(void **state)
         const char *expected;
     } cases[] = {
         {"--rdzv-endpoint host:29400 --local -- true",
-         "--rdzv-endpoint: not yet: this version starts local nodes only; "
-         "leave it out, gpulaunch brings its own rendezvous"},
+         "--rdzv-endpoint: leave it out: gpulaunch starts every node and "
+         "brings its own rendezvous"},
         {"--rdzv_backend=c10d --local -- true",
-         "--rdzv_backend: not yet: this version starts local nodes only; "
-         "leave it out, gpulaunch brings its own rendezvous"},
+         "--rdzv_backend: leave it out: gpulaunch starts every node and "
+         "brings its own rendezvous"},
         {"--max-restarts 3 --local -- true",
          "--max-restarts: not yet: this version does not restart a failed "
          "job; leave it out"},
         {"--master_port 29500 --local -- true",
          "--master_port: leave it out: gpulaunch chooses the address and the "
          "port and tells every rank"},
-        {"-w node[1-4] -- true",
-         "-w: not yet: this version starts local nodes only; use --local "
-         "--nodes N (-w of nccl-tests: use --warmup_iters)"},
-        {"-H a,b -- true",
-         "-H: not yet: this version starts local nodes only; use --local "
-         "--nodes N"},
-        {"--hostfile hosts -- true",
-         "--hostfile: not yet: this version starts local nodes only; use "
-         "--local --nodes N"},
+        {"--partition gpu -- true",
+         "--partition: leave it out: gpulaunch does not ask a scheduler for "
+         "nodes; run it within a job of the scheduler"},
         {"-np 4 -- true",
          "-n: use --nodes N and --per-node K: there are N x K ranks (-n of "
          "nccl-tests: use --iters)"},
         {"-n 4 -- true",
          "-n: use --nodes N and --per-node K: there are N x K ranks (-n of "
          "nccl-tests: use --iters)"},
-        {"-f 2 -- true",
-         "-f: not yet: this version starts local nodes only; use --local "
-         "--nodes N (-f of nccl-tests: use --stepfactor)"},
         {"-c 1 -- true",
          "-c: leave it out; --bind core gives each rank its even share of the "
          "cores (-c of nccl-tests: use --check)"},

@@ -34,7 +34,6 @@ static struct plan base_plan(void)
 
 static const struct job_message base_message = {
     .job_id = "job-1",
-    .name_prefix = "local-",
     .working_directory = "/tmp",
     .log_dir = "/logs/job-1",
     .nccl_library = "",
@@ -48,7 +47,15 @@ static Gpul__Frame *round_trip(const struct plan *plan,
     struct gpul_error err = {0};
     Gpul__Frame *frame = NULL;
     gpul_buf_init(&out, GPUL_JOB_BYTES_MAX + GPUL_FRAME_PREFIX_BYTES);
-    assert_int_equal(job_message_encode(&out, plan, m, &err), 0);
+    struct plan named = *plan;
+    named.nodes = (struct nodes){0};
+    assert_int_equal(
+        nodes_parse_list(&named.nodes, NODES_LOCAL,
+                         plan->node_count == 1 ? "local-0" : "local-[0-3]",
+                         "--local", NULL),
+        0);
+    assert_int_equal(job_message_encode(&out, &named, m, &err), 0);
+    nodes_release(&named.nodes);
     assert_int_equal(gpul_message_decode(&frame,
                                          out.data + GPUL_FRAME_PREFIX_BYTES,
                                          out.used - GPUL_FRAME_PREFIX_BYTES,
@@ -274,11 +281,14 @@ static void test_too_long(void **state)
     struct gpul_buf out;
     struct gpul_error err = {0};
     gpul_buf_init(&out, 4 * GPUL_JOB_BYTES_MAX);
+    nodes_parse_list(&plan.nodes, NODES_LOCAL, "local-[0-3]", "--local", NULL);
     assert_int_equal(job_message_encode(&out, &plan, &base_message, &err),
                      GPUL_ELIMIT);
+    nodes_release(&plan.nodes);
     assert_string_equal(err.text,
-                        "the command and the -x values are longer than "
-                        "2097152 bytes; put long values into a file");
+                        "the command, the -x values and the names of the "
+                        "nodes are longer than 2097152 bytes; put long values "
+                        "into a file");
     gpul_buf_release(&out);
     free(argument);
 }
@@ -293,8 +303,10 @@ static void test_refused(void **state)
     struct gpul_error err = {0};
     message.log_dir = "/logs\xff/job-1";
     gpul_buf_init(&out, GPUL_JOB_BYTES_MAX);
+    nodes_parse_list(&plan.nodes, NODES_LOCAL, "local-[0-3]", "--local", NULL);
     assert_int_equal(job_message_encode(&out, &plan, &message, &err),
                      GPUL_EPROTO);
+    nodes_release(&plan.nodes);
     assert_int_equal(strncmp(err.text, "the job cannot be told: log_dir", 31),
                      0);
     assert_int_equal(out.used, 0);

@@ -43,19 +43,22 @@ static void set_up(struct fixture *f)
     static const struct console_handlers handlers = {on_credit, on_progress};
     memset(f, 0, sizeof(*f));
     f->plan.node_count = 3;
+    assert_int_equal(nodes_parse_list(&f->plan.nodes, NODES_LOCAL,
+                                      "local-[0-2]", "--local", NULL),
+                     0);
     assert_int_equal(uv_loop_init(&f->loop), 0);
     assert_int_equal(pipe2(f->err, O_CLOEXEC), 0);
     assert_int_equal(fcntl(f->err[0], F_SETFL, O_NONBLOCK), 0);
     assert_int_equal(console_create(&f->console, &f->loop, f->err[1], f->err[1],
                                     &handlers, f, NULL),
                      0);
-    assert_int_equal(
-        progress_init(&f->progress, f->console, &f->plan, "local-", 0), 0);
+    assert_int_equal(progress_init(&f->progress, f->console, &f->plan, 0), 0);
 }
 
 static void tear_down(struct fixture *f)
 {
     progress_release(&f->progress);
+    nodes_release(&f->plan.nodes);
     console_close(f->console);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&f->loop), 0);

@@ -9,6 +9,16 @@
 
 #include "launcher/status.h"
 
+static int init(struct status *s, const char *names)
+{
+    struct nodes nodes = {0};
+    assert_int_equal(
+        nodes_parse_list(&nodes, NODES_LOCAL, names, "--local", NULL), 0);
+    int rc = status_init(s, &nodes);
+    nodes_release(&nodes);
+    return rc;
+}
+
 static char names[4][16] = {"local-0", "local-1", "local-2", "other"};
 static char host[] = "box";
 static const struct status gathering = {.phase = STATUS_GATHERING};
@@ -60,7 +70,7 @@ static void test_live(void **state)
 {
     (void)state;
     struct status s;
-    assert_int_equal(status_init(&s, "local-", 3), 0);
+    assert_int_equal(init(&s, "local-[0-2]"), 0);
     check_live(&s, 80, "[1.2 s] 0/3 nodes joined, missing local-[0-2]");
     update(&s, GPUL__EVENT__KIND__NODE_JOINED, names[1]);
     update(&s, GPUL__EVENT__KIND__NODE_JOINED, names[1]);
@@ -231,7 +241,7 @@ static void test_on_gpus(void **state)
     (void)state;
     static char nccl[] = "nccl";
     struct status s;
-    assert_int_equal(status_init(&s, "local-", 1), 0);
+    assert_int_equal(init(&s, "local-0"), 0);
     Gpul__Member member = GPUL__MEMBER__INIT;
     Gpul__Member *members[] = {&member};
     Gpul__Event e = event(GPUL__EVENT__KIND__ASSIGNED, NULL, NULL);
@@ -255,7 +265,7 @@ static void test_hang(void **state)
     (void)state;
     static char text[] = "training hangs: no step for 10 s";
     struct status s;
-    assert_int_equal(status_init(&s, "local-", 1), 0);
+    assert_int_equal(init(&s, "local-0"), 0);
     s.phase = STATUS_RUNNING;
     check_live(&s, 80, "");
     Gpul__Event e = event(GPUL__EVENT__KIND__STALL, NULL, text);
