@@ -81,6 +81,7 @@ static int put_key(struct gpul_orders *orders, const struct ssh_way *way)
     struct gpul_key key;
     struct gpul_secret form;
     char line[GPUL_SECRET_TEXT_BYTES];
+    orders->is_insecure = !way->is_sealed;
     if (!way->is_sealed) {
         return 0;
     }

@@ -10,6 +10,7 @@
 #include "proto/text.h"
 
 static const char greeting_word[] = "gpulaunch-worker remote ";
+static const char no_key[] = "none";
 
 enum { NUMBER_BYTES = 12 };
 
@@ -77,10 +78,8 @@ int gpul_orders_append(struct gpul_buf *out, const struct gpul_orders *orders)
                              orders->coordinators[i].port);
         gpul_buf_append_text(out, "\n");
     }
-    if (orders->key[0] != '\0') {
-        gpul_buf_appendf(out, "key %s\n", orders->key);
-    }
-    gpul_buf_append_text(out, "end\n");
+    gpul_buf_appendf(out, "key %s\nend\n",
+                     orders->is_insecure ? no_key : orders->key);
     return out->is_failed ? GPUL_ELIMIT : 0;
 }
 
@@ -107,6 +106,11 @@ static bool take_coordinator(struct gpul_orders *orders, const char *value)
 
 static bool take_key(struct gpul_orders *orders, const char *value)
 {
+    orders->is_insecure = strcmp(value, no_key) == 0;
+    if (orders->is_insecure) {
+        orders->key[0] = '\0';
+        return true;
+    }
     size_t digits = strspn(value, "0123456789abcdef");
     if (digits != GPUL_ORDERS_KEY_DIGITS || value[digits] != '\0') {
         return false;
@@ -140,7 +144,8 @@ static bool take_value(struct gpul_orders *orders, const char *word,
 static bool is_complete(const struct gpul_orders *orders)
 {
     return orders->job_id[0] != '\0' && orders->node_name[0] != '\0' &&
-           orders->join_timeout_ms > 0 && orders->coordinator_count > 0;
+           orders->join_timeout_ms > 0 && orders->coordinator_count > 0 &&
+           (orders->key[0] != '\0' || orders->is_insecure);
 }
 
 int gpul_orders_take(struct gpul_orders *orders, bool *is_whole,

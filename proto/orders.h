@@ -16,7 +16,8 @@
  *
  * The numbers are this form's version, the release, and the oldest and newest
  * protocol of the control channel. `coordinator` stands once for each address
- * that may be tried, in order. `key` is missing where none is asked for. Pure.
+ * that may be tried, in order. `key none` stands where none is asked for: that
+ * is never told by leaving it out. Pure.
  *
  * A shell may print lines of its own before the first; nothing of the orders
  * is in any command line or environment.
@@ -55,7 +56,8 @@ struct gpul_orders {
     uint32_t join_timeout_ms;
     struct gpul_hostport coordinators[GPUL_COORDINATORS_MAX];
     uint32_t coordinator_count;
-    char key[GPUL_ORDERS_KEY_DIGITS + 1]; /* "": none is asked for */
+    char key[GPUL_ORDERS_KEY_DIGITS + 1]; /* "" if is_insecure */
+    bool is_insecure;                     /* no key is asked for */
 };
 
 /* Append this program's greeting. GPUL_ELIMIT. */

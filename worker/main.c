@@ -230,7 +230,7 @@ static int follow(struct arguments *a, const struct gpul_orders *orders,
     a->config.hears_orders = true;
     memcpy(a->config.coordinators, orders->coordinators,
            sizeof(orders->coordinators));
-    if (orders->key[0] == 0) {
+    if (orders->is_insecure) {
         return 0;
     }
     int rc = gpul_secret_parse(&form, orders->key, strlen(orders->key), err);

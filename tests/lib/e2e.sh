@@ -13,6 +13,10 @@
 # shellcheck disable=SC2034  # variables for the scripts that source this
 set -euo pipefail
 
+# Libraries on top of this one source it too.
+[ "${e2e_library-}" != $$ ] || return 0
+e2e_library=$$
+
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 bin=${GPULAUNCH_TEST_BIN:-$project/build/dev/bin}
 # Time limits and repetitions are written for an optimised build; ctest raises

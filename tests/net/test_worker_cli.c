@@ -111,13 +111,67 @@ static void test_nobody_there(void **state)
     assert_non_null(strstr(output, "coordinator at [::1]:1 within 1 s: "));
 }
 
+/* `run` behind a pipe with this text, as ssh would write it. */
+static int run_remote(char output[OUTPUT_BYTES], const char *orders)
+{
+    char command[1024];
+    snprintf(command, sizeof(command), "printf '%s' | '%s' remote 2>&1", orders,
+             GPUL_TEST_WORKER);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    size_t n = fread(output, 1, OUTPUT_BYTES - 1, f);
+    output[n] = 0;
+    int status = pclose(f);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+#define ORDERS                                                                 \
+    "orders 1\\njob j\\nnode n\\njoin-timeout-ms 20000\\n"                     \
+    "coordinator 127.0.0.1:1\\n"
+
+/* A remote worker greets first; orders that are cut off, or are none, end it
+ * with words, and so does the end of its session before it has joined. */
+static void test_remote(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *orders;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"", 125,
+         "standard input ended before the orders did; gpulaunch starts this "
+         "program itself"},
+        {ORDERS, 125,
+         "standard input ended before the orders did; gpulaunch starts this "
+         "program itself"},
+        {"hello\\n", 125,
+         "an order of the front end makes no sense here: hello; install the "
+         "same release on both"},
+        {ORDERS "end\\n", 125,
+         "the orders of the front end are not whole; install the same release "
+         "on both"},
+        {ORDERS "key none\\nend\\n", 128 + 1, ""},
+        {ORDERS "key none\\nend\\nstop\\n", 128 + 15, ""},
+    };
+    char greeting[128];
+    int n = snprintf(greeting, sizeof(greeting),
+                     "gpulaunch-worker remote 1 " GPULAUNCH_VERSION " ");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char output[OUTPUT_BYTES];
+        assert_int_equal(run_remote(output, rows[i].orders), rows[i].code);
+        assert_memory_equal(output, greeting, (size_t)n);
+        assert_non_null(strstr(output, rows[i].words));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_nobody_there),
+        cmocka_unit_test(test_help),   cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_nobody_there),
+        cmocka_unit_test(test_remote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,28 @@ static void test_round_trip(void **state)
     gpul_buf_release(&out);
 }
 
+/* That no key is asked for is said, and read back. */
+static void test_no_key(void **state)
+{
+    (void)state;
+    struct gpul_orders o = {.job_id = "j",
+                            .node_name = "n",
+                            .join_timeout_ms = 1,
+                            .coordinators = {{"127.0.0.1", 1}},
+                            .coordinator_count = 1,
+                            .is_insecure = true};
+    struct gpul_buf out;
+    struct gpul_orders back;
+    bool is_whole;
+    gpul_buf_init(&out, GPUL_ORDERS_BYTES_MAX);
+    assert_int_equal(gpul_orders_append(&out, &o), 0);
+    assert_non_null(strstr(gpul_buf_text(&out), "\nkey none\nend\n"));
+    assert_int_equal(take_all(&back, &is_whole, gpul_buf_text(&out), NULL), 0);
+    assert_true(is_whole);
+    assert_memory_equal(&back, &o, sizeof(o));
+    gpul_buf_release(&out);
+}
+
 /* The longest that there can be fit their bound. */
 static void test_longest(void **state)
 {
@@ -106,7 +128,10 @@ static void test_faults(void **state)
                        "install the same release on both"},
         {"end\n", "the orders of the front end are not whole; install the "
                   "same release on both"},
-        {"orders 1\njob j\nnode n\njoin-timeout-ms 5\nend\n",
+        {WHOLE "end\n",
+         "the orders of the front end are not whole; install the "
+         "same release on both"},
+        {"orders 1\njob j\nnode n\njoin-timeout-ms 5\nkey none\nend\n",
          "the orders of the front end are not whole; install the same release "
          "on both"},
         {WHOLE "coordinator 1.1.1.1:2\ncoordinator 1.1.1.1:3\n"
@@ -169,7 +194,8 @@ static void test_greetings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_longest),
-        cmocka_unit_test(test_faults), cmocka_unit_test(test_greetings)};
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_no_key),
+        cmocka_unit_test(test_longest), cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_greetings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
