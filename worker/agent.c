@@ -37,6 +37,8 @@ int agent_create(struct agent **out, const struct agent_config *config,
         agent_hold(a);
     }
     a->join_deadline_ms = now_ms + a->join_ms;
+    a->join_half_ms =
+        config->tells_delay ? now_ms + a->join_ms / 2 : AGENT_NEVER;
     world_init(&a->world);
     agent_selftest_init(&a->test);
     return 0;
@@ -334,6 +336,9 @@ static void beat(struct agent *a)
 
 static void check_connection(struct agent *a)
 {
+    if (agent_is_due(a, &a->join_half_ms)) {
+        agent_join_half(a);
+    }
     if (agent_is_due(a, &a->join_deadline_ms)) {
         agent_join_overdue(a);
     }
@@ -375,7 +380,7 @@ uint64_t agent_next_deadline_ms(const struct agent *a)
         a->linger_at_ms,    a->join_deadline_ms,  a->retry_at_ms,
         a->beat_at_ms,      a->lease_deadline_ms, a->test.deadline_ms,
         a->kill_at_ms,      a->abandon_at_ms,     a->discard_at_ms,
-        a->test.look_at_ms,
+        a->test.look_at_ms, a->join_half_ms,
     };
     uint64_t next = AGENT_NEVER;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -72,6 +72,7 @@ struct agent_config {
     uint32_t attach;   /* which agent of its keeper this is, from 0 */
     struct agent_held held;
     uint32_t join_timeout_ms;
+    bool tells_delay;         /* somebody is there to read SAY while it joins */
     const Gpul__Facts *facts; /* `address` is filled in from CONNECTED */
 };
 
@@ -156,6 +157,7 @@ enum agent_action_type {
     AGENT_DIAL_LINKS = 22,  /* a page of `peers`; behind the last one dial, and
                                send LinkReport */
     AGENT_CLOSE_LINKS = 23, /* all that has to do with these */
+    AGENT_SAY = 24,         /* text, on standard error */
 };
 
 struct agent_action {

@@ -85,6 +85,9 @@ struct agent {
     uint32_t tries;
     struct gpul_rng rng; /* spreads the tries */
     char last_error[AGENT_TEXT_BYTES];
+    char said_error[AGENT_TEXT_BYTES]; /* the last that was said */
+    char say_text[AGENT_TEXT_BYTES];   /* of SAY */
+    uint32_t said;                     /* how many were */
     uint32_t epoch;
     uint32_t heartbeat_ms;
     uint32_t lease_ms;
@@ -112,6 +115,7 @@ struct agent {
     /* Deadlines, AGENT_NEVER when off. */
     uint32_t join_ms; /* how long all of joining may take */
     uint64_t join_deadline_ms;
+    uint64_t join_half_ms; /* then it is said that this one has not joined */
     uint64_t retry_at_ms;
     uint64_t beat_at_ms;
     uint64_t lease_deadline_ms;
@@ -189,10 +193,11 @@ uint32_t agent_grace_ms(const struct agent *a);
 void agent_lost(struct agent *a, const char *why);
 
 /* Who was dialled is there; the connection stands; it could not be made, or has
- * ended; the time to join is over. */
+ * ended; half of the time to join is over, and all of it. */
 void agent_reached(struct agent *a);
 void agent_connected(struct agent *a, const char *address);
 void agent_unconnected(struct agent *a, const char *why);
+void agent_join_half(struct agent *a);
 void agent_join_overdue(struct agent *a);
 
 /* Anything alive, or output that is not yet out. */

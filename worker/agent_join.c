@@ -4,6 +4,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/units.h"
 #include "proto/limits.h"
@@ -12,6 +13,48 @@
 /* Waits between tries to connect: doubled from the first to the last, and
  * drawn between half and the whole of it, so that many agents spread out. */
 enum { RETRY_FIRST_MS = 50, RETRY_LAST_MS = 5000 };
+
+/* Refusals that are said as they come; more are left to the end. */
+enum { SAID_MAX = 4 };
+
+static void say(struct agent *a, const char *what)
+{
+    char left[AGENT_DURATION_BYTES];
+    uint64_t left_ms = a->join_deadline_ms - a->now_ms;
+    gpul_format_duration(left, left_ms - left_ms % 1000);
+    snprintf(a->say_text, sizeof(a->say_text), "%.400s; trying on for %s", what,
+             left);
+    agent_emit(a, AGENT_SAY)->text = a->say_text;
+}
+
+/* Who answers with a refusal may be right: then more time is of no use, and
+ * whoever started this node wants to know at once. */
+static void say_refusal(struct agent *a, const char *why)
+{
+    bool is_new = strncmp(a->said_error, why, sizeof(a->said_error) - 1) != 0;
+    if (a->config.tells_delay && !a->is_leaving && is_new &&
+        a->said < SAID_MAX && a->join_deadline_ms > a->now_ms) {
+        a->said++;
+        snprintf(a->said_error, sizeof(a->said_error), "%s", why);
+        say(a, why);
+    }
+}
+
+void agent_join_half(struct agent *a)
+{
+    char what[AGENT_TEXT_BYTES], waited[AGENT_DURATION_BYTES];
+    bool is_joining = a->state == AGENT_CONNECTING || a->state == AGENT_HELLO;
+    if (!is_joining || a->is_leaving || a->join_deadline_ms <= a->now_ms) {
+        return;
+    }
+    gpul_format_duration(waited, a->join_ms / 2);
+    snprintf(what, sizeof(what),
+             "the coordinator at %s has not let this node in for %s: "
+             "%.300s",
+             a->config.coordinator, waited,
+             a->last_error[0] != 0 ? a->last_error : "no answer");
+    say(a, what);
+}
 
 static void retry_later(struct agent *a, const char *why)
 {
@@ -63,9 +106,13 @@ void agent_connected(struct agent *a, const char *address)
 
 void agent_unconnected(struct agent *a, const char *why)
 {
+    bool is_answer = a->is_reached || a->state == AGENT_HELLO;
     a->is_reached = false;
     if (a->state == AGENT_HELLO || a->state == AGENT_CONNECTING) {
         a->is_connected = false;
+        if (is_answer) {
+            say_refusal(a, why);
+        }
         retry_later(a, why);
     } else if (a->is_connected) {
         agent_lost(a, why);

@@ -315,6 +315,10 @@ static void apply(struct client *c, const struct agent_action *action)
     case AGENT_ATTACHED:
         client_tell_keeper(c, KEEPER_ATTACHED);
         break;
+    case AGENT_SAY:
+        fprintf(stderr, "gpulaunch-worker: %s: %s\n", c->config->node_name,
+                action->text);
+        break;
     case AGENT_RENEW_PORTS:
         renew_ports(c, action->port_base);
         break;

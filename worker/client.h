@@ -31,6 +31,7 @@ struct client_config {
     const char *node_name;
     const struct gpul_key *key; /* of the node; NULL: none is asked for */
     uint32_t join_timeout_ms;
+    bool tells_delay; /* of joining, on standard error */
 };
 
 /* Be the agent of this node until the job is over; `keeper`, which is taken

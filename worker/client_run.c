@@ -172,6 +172,7 @@ static int make_agent(struct client *c, struct gpul_error *err)
         .version = GPULAUNCH_VERSION,
         .coordinator = gpul_buf_text(&c->coordinator),
         .join_timeout_ms = c->config->join_timeout_ms,
+        .tells_delay = c->config->tells_delay,
         .facts = &c->facts.message,
         .instance = c->state.instance,
         .attach = c->state.agent,

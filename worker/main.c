@@ -29,13 +29,24 @@
 
 enum { JOIN_TIMEOUT_MS = 600000, HELP_BYTES_MAX = 64 << 10 };
 
-enum option { CONNECT, JOB, NAME, JOIN_TIMEOUT, INSECURE, HELP, VERSION };
+enum option {
+    CONNECT,
+    JOB,
+    NAME,
+    JOIN_TIMEOUT,
+    INSECURE,
+    VERBOSE,
+    HELP,
+    VERSION
+};
 
 static const struct gpul_option table[] = {
     [CONNECT] = {.name = "connect",
                  .value = "ADDR:PORT",
                  .group = "Options",
-                 .help = "Where the coordinator listens: a literal address."},
+                 .repeats = true,
+                 .help = "Where the coordinator listens: a literal address. "
+                         "Several are tried in turn."},
     [JOB] = {.name = "job",
              .value = "ID",
              .group = "Options",
@@ -53,6 +64,10 @@ static const struct gpul_option table[] = {
                   .group = "Options",
                   .help = "Talk to a coordinator that asks for no key. Else "
                           "descriptor 3 is a pipe with the key of this node."},
+    [VERBOSE] = {.name = "verbose",
+                 .letter = 'v',
+                 .group = "Options",
+                 .help = "Say what keeps this node from joining."},
     [HELP] = {.name = "help",
               .letter = 'h',
               .group = "Options",
@@ -101,6 +116,17 @@ static int parse_coordinator(struct gpul_hostport *out, const char *value,
     return 0;
 }
 
+static int add_coordinator(struct client_config *config, const char *value,
+                           struct gpul_error *err)
+{
+    if (config->coordinator_count == GPUL_COORDINATORS_MAX) {
+        return gpul_fail(err, GPUL_ELIMIT, "more than %u addresses",
+                         GPUL_COORDINATORS_MAX);
+    }
+    return parse_coordinator(&config->coordinators[config->coordinator_count++],
+                             value, err);
+}
+
 static int on_option(void *arg, size_t index, const char *value,
                      const char *spelling, enum gpul_option_source source,
                      struct gpul_error *err)
@@ -110,8 +136,7 @@ static int on_option(void *arg, size_t index, const char *value,
     int rc = 0;
     switch ((enum option)index) {
     case CONNECT:
-        rc = parse_coordinator(&a->config.coordinators[0], value, err);
-        a->config.coordinator_count = 1;
+        rc = add_coordinator(&a->config, value, err);
         break;
     case JOB:
         a->config.job_id = value;
@@ -124,6 +149,9 @@ static int on_option(void *arg, size_t index, const char *value,
         break;
     case INSECURE:
         a->is_insecure = true;
+        break;
+    case VERBOSE:
+        a->config.tells_delay = true;
         break;
     case HELP:
         a->wants_help = true;

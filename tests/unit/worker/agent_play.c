@@ -13,12 +13,7 @@
 #include "proto/frame.h"
 #include "proto/limits.h"
 
-void play_open(struct play *p)
-{
-    play_open_held(p, (struct agent_held){.generation = 0});
-}
-
-void play_open_held(struct play *p, struct agent_held held)
+static void open_agent(struct play *p, struct agent_held held, bool tells_delay)
 {
     static char hostname[] = "host-a", kernel[] = "6.1", boot_id[] = "b";
     *p = (struct play){.now_ms = 1000, .epoch = PLAY_EPOCH};
@@ -36,10 +31,26 @@ void play_open_held(struct play *p, struct agent_held held)
         .attach = held.generation != 0 ? 1 : 0,
         .held = held,
         .join_timeout_ms = 10000,
+        .tells_delay = tells_delay,
         .facts = &p->facts,
     };
     agent_actions_init(&p->actions);
     assert_int_equal(agent_create(&p->agent, &config, p->now_ms, NULL), 0);
+}
+
+void play_open(struct play *p)
+{
+    open_agent(p, (struct agent_held){.generation = 0}, false);
+}
+
+void play_open_telling(struct play *p)
+{
+    open_agent(p, (struct agent_held){.generation = 0}, true);
+}
+
+void play_open_held(struct play *p, struct agent_held held)
+{
+    open_agent(p, held, false);
 }
 
 void play_close(struct play *p)
@@ -188,6 +199,7 @@ static void say_action(struct play *p, const struct agent_action *action)
         [AGENT_OPEN_LINKS] = "open_links",
         [AGENT_DIAL_LINKS] = "dial_links",
         [AGENT_CLOSE_LINKS] = "close_links",
+        [AGENT_SAY] = "say",
     };
     static const char *const starts[] = {
         [AGENT_PROBE_HOST] = "start_probe(",
@@ -223,6 +235,9 @@ static void say_action(struct play *p, const struct agent_action *action)
         break;
     case AGENT_CREDIT:
         say(p, "%u", (unsigned)action->bytes);
+        break;
+    case AGENT_SAY:
+        say(p, "\"%s\"", action->text);
         break;
     case AGENT_LEAVE:
         p->has_left = true;

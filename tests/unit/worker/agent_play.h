@@ -24,6 +24,8 @@ struct play {
 
 /* At 1000 ms; join timeout 10 s. */
 void play_open(struct play *p);
+/* The same; it says what keeps it from joining. */
+void play_open_telling(struct play *p);
 /* The same for an agent after the first, whose keeper holds this. */
 void play_open_held(struct play *p, struct agent_held held);
 void play_close(struct play *p);

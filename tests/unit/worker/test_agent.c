@@ -106,6 +106,50 @@ static void test_no_key(void **state)
     play_close(&p);
 }
 
+/* Where somebody reads it: at half of the time, what is in the way. */
+static void test_half_time(void **state)
+{
+    (void)state;
+    struct play p;
+    play_open_telling(&p);
+    assert_string_equal(play_wait(&p, 0), "connect");
+    play_event(&p, AGENT_EVENT_LOST, "connection refused");
+    play_wait(&p, 50);
+    assert_int_equal(p.now_ms, 1050);
+    assert_string_equal(
+        play_wait(&p, 4950),
+        "say \"the coordinator at 127.0.0.1:9 has not let this node in for "
+        "5 s: connection refused; trying on for 5 s\"");
+    assert_string_equal(play_wait(&p, 5000),
+                        "leave 40 \"no connection to the coordinator at "
+                        "127.0.0.1:9 within 10 s: connection refused\"");
+    play_close(&p);
+    play_open_telling(&p);
+    play_to_member(&p);
+    assert_string_equal(play_wait(&p, 5000), "send(heartbeat)");
+    play_close(&p);
+}
+
+/* ... and at once what an answer says, the same one once. */
+static void test_refusals_are_said(void **state)
+{
+    (void)state;
+    struct play p;
+    play_open_telling(&p);
+    play_wait(&p, 0);
+    play_event(&p, AGENT_EVENT_REACHED, NULL);
+    assert_string_equal(play_event(&p, AGENT_EVENT_LOST, "wrong secret"),
+                        "say \"wrong secret; trying on for 10 s\"");
+    assert_string_equal(play_wait(&p, 50), "connect");
+    play_event(&p, AGENT_EVENT_REACHED, NULL);
+    assert_string_equal(play_event(&p, AGENT_EVENT_LOST, "wrong secret"), "");
+    assert_string_equal(play_wait(&p, 100), "connect");
+    play_event(&p, AGENT_EVENT_REACHED, NULL);
+    assert_string_equal(play_event(&p, AGENT_EVENT_LOST, "another job"),
+                        "say \"another job; trying on for 9 s\"");
+    play_close(&p);
+}
+
 /* A connection that is lost before Welcome is tried again. */
 static void test_lost_before_welcome(void **state)
 {
@@ -363,6 +407,8 @@ int main(void)
         cmocka_unit_test(test_connect_bounded),
         cmocka_unit_test(test_no_welcome),
         cmocka_unit_test(test_no_key),
+        cmocka_unit_test(test_half_time),
+        cmocka_unit_test(test_refusals_are_said),
         cmocka_unit_test(test_lost_before_welcome),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_ports),
