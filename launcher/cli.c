@@ -16,10 +16,8 @@ static const struct {
     const char *word;
     enum plan_verb verb;
 } verbs[] = {
-    {"run", PLAN_RUN},
-    {"env", PLAN_ENV},
-    {"secret", PLAN_SECRET},
-    {"help", PLAN_HELP},
+    {"run", PLAN_RUN},   {"env", PLAN_ENV},   {"secret", PLAN_SECRET},
+    {"join", PLAN_JOIN}, {"help", PLAN_HELP},
 };
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
 
@@ -59,6 +57,28 @@ static int refuse_foreign(const struct gpul_option *option,
                      spelling, option->help, spelling, name);
 }
 
+static bool is_of_verb(enum plan_verb verb, enum option option)
+{
+    return verb == PLAN_JOIN ? cli_join_has(option) : cli_run_has(option);
+}
+
+/* A flag is meant; a variable may be there for another verb. */
+static int refuse_elsewhere(enum plan_verb verb, const char *spelling,
+                            enum gpul_option_source source,
+                            struct gpul_error *err)
+{
+    if (source != GPUL_SOURCE_FLAG) {
+        return 0;
+    }
+    return verb == PLAN_JOIN
+               ? gpul_fail(err, GPUL_EINVAL,
+                           "join: no option %s; the gpulaunch that waits for "
+                           "its nodes says what runs on them",
+                           spelling)
+               : gpul_fail(err, GPUL_EINVAL,
+                           "%s is an option of gpulaunch join only", spelling);
+}
+
 static int on_value(void *arg, size_t index, const char *value,
                     const char *spelling, enum gpul_option_source source,
                     struct gpul_error *err)
@@ -68,6 +88,9 @@ static int on_value(void *arg, size_t index, const char *value,
         size_t count = 0;
         const struct gpul_option *table = option_table(&count);
         return refuse_foreign(&table[index], spelling, err);
+    }
+    if (!is_of_verb(p->plan->verb, (enum option)index)) {
+        return refuse_elsewhere(p->plan->verb, spelling, source, err);
     }
     struct plan_setting *setting = &p->plan->settings[index];
     setting->source = source;
@@ -104,8 +127,8 @@ static int parse_topic(struct plan *plan, int argc, char *const argv[],
     enum plan_verb topic = argc == 1 ? find_verb(argv[0]) : 0;
     if (topic == 0 || topic == PLAN_HELP) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "help: no such topic \"%s\"; there are run, env and "
-                         "secret",
+                         "help: no such topic \"%s\"; there are run, env, "
+                         "secret and join",
                          argv[argc == 1 ? 0 : 1]);
     }
     plan->help_topic = topic;
@@ -147,8 +170,8 @@ static int unknown_verb(const char *word, struct gpul_error *err)
                          word, near);
     }
     return gpul_fail(err, GPUL_EINVAL,
-                     "unknown verb \"%s\"; there are run, env, secret and "
-                     "help, and a command to run goes after --",
+                     "unknown verb \"%s\"; there are run, env, secret, "
+                     "join and help, and a command to run goes after --",
                      word);
 }
 
@@ -204,7 +227,7 @@ static int parse_options(struct parse *p, int argc, char *const argv[],
     if (rc != 0) {
         return rc;
     }
-    if (rest < argc && !has_separator) {
+    if (rest < argc && !has_separator && p->plan->verb != PLAN_JOIN) {
         return gpul_fail(err, GPUL_EINVAL,
                          "\"%s\" is not an option; put -- before the command: "
                          "gpulaunch [options] -- %s ...",
@@ -213,6 +236,36 @@ static int parse_options(struct parse *p, int argc, char *const argv[],
     p->plan->command = argv + rest;
     p->plan->command_count = (size_t)(argc - rest);
     return 0;
+}
+
+/* join [options] ADDR [options]: the rest is options only. */
+static int parse_join(struct parse *p, int argc, char *const argv[],
+                      struct gpul_error *err)
+{
+    int rc = 0;
+    while (rc == 0) {
+        rc = parse_options(p, argc, argv, err);
+        size_t left = p->plan->command_count;
+        if (rc != 0 || left == 0) {
+            break;
+        }
+        if (p->plan->join_address != NULL) {
+            return gpul_fail(err, GPUL_EINVAL,
+                             "join: \"%.80s\" is one argument too many; it "
+                             "takes one address, and no command",
+                             p->plan->command[0]);
+        }
+        p->plan->join_address = p->plan->command[0];
+        p->plan->settings[OPTION_ADDRESS] = (struct plan_setting){
+            .source = GPUL_SOURCE_FLAG,
+            .spelling = "ADDR",
+            .value = p->plan->join_address,
+        };
+        argv += argc - (int)left + 1;
+        argc = (int)left - 1;
+        p->getenv = NULL; /* it has been asked */
+    }
+    return rc != 0 ? rc : cli_join_apply(p->plan, err);
 }
 
 int cli_parse(struct plan *plan, int argc, char *const argv[],
@@ -244,6 +297,9 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
         return parse_secret(plan, argc - consumed, argv + consumed, err);
     }
     struct parse p = {plan, getenv, getenv_arg};
+    if (plan->verb == PLAN_JOIN) {
+        return parse_join(&p, argc - consumed, argv + consumed, err);
+    }
     rc = parse_options(&p, argc - consumed, argv + consumed, err);
     if (rc == 0) {
         rc = cli_nodes_find(plan, getenv, getenv_arg, err);

@@ -30,8 +30,8 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
 int cli_settle(struct plan *plan, const char *file, size_t bytes,
                struct gpul_error *err);
 
-/* Append the help text of a topic: 0 (the program), PLAN_RUN, PLAN_ENV or
- * PLAN_SECRET. */
+/* Append the help text of a topic: 0 (the program), PLAN_RUN, PLAN_ENV,
+ * PLAN_SECRET or PLAN_JOIN. */
 int cli_help(struct gpul_buf *out, enum plan_verb topic);
 
 /* Append one line per setting: its value and where that came from. */

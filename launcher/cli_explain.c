@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "launcher/cli.h"
+#include "launcher/cli_value.h"
 
 /* The secret itself stands in the place of its file. */
 static bool comes_from_variable(const struct plan *plan, enum option option)
@@ -20,9 +21,9 @@ static bool follows(const struct plan *plan, enum option option)
         return false;
     }
     if (option == OPTION_NODES) {
-        return plan->has_roles || !plan->is_local;
+        return plan->has_roles || plan->nodes.where != NULL;
     }
-    return option == OPTION_PER_NODE && !plan->is_local &&
+    return option == OPTION_PER_NODE && plan->nodes.where != NULL &&
            plan->ranks_per_node > 1;
 }
 
@@ -82,8 +83,13 @@ int cli_explain(struct gpul_buf *out, const struct plan *plan)
     const struct gpul_option *table = option_table(&count);
     gpul_buf_append_text(out, "settings\n");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (i == OPTION_HELP || i == OPTION_VERSION) {
+        bool is_of_verb = plan->verb == PLAN_JOIN ? cli_join_has((enum option)i)
+                                                  : cli_run_has((enum option)i);
+        if (i == OPTION_HELP || i == OPTION_VERSION || !is_of_verb) {
             continue;
+        }
+        if (plan->verb == PLAN_JOIN && i == OPTION_PORT && plan->port == 0) {
+            continue; /* it is behind the address */
         }
         if (i == OPTION_ENV && plan->variable_count > 0) {
             append_variables(out, plan);
@@ -95,10 +101,16 @@ int cli_explain(struct gpul_buf *out, const struct plan *plan)
         append_source(out, plan, (enum option)i);
         gpul_buf_append_text(out, "\n");
     }
-    if (!plan->is_local) {
+    if (plan->nodes.count > 0 && !plan->is_local) {
         gpul_buf_append_text(out, "nodes\n  ");
         nodes_describe(out, &plan->nodes);
         gpul_buf_append_text(out, "\n");
+    }
+    if (plan->is_open) {
+        gpul_buf_appendf(out,
+                         "nodes\n  %" PRIu32 " that join, in the natural "
+                         "order of their names\n",
+                         plan->node_count);
     }
     return out->is_failed ? GPUL_ENOMEM : 0;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cli.h"
+#include "launcher/cli_value.h"
 
 static const char program_head[] =
     "Usage: gpulaunch [run] [options] -- COMMAND [ARGUMENT...]\n"
     "       gpulaunch env [options] --rank R [--explain] -- COMMAND...\n"
     "       gpulaunch secret [FILE]\n"
-    "       gpulaunch help [run|env|secret]\n"
+    "       gpulaunch join ADDR:PORT --job ID --secret-file FILE\n"
+    "       gpulaunch help [run|env|secret|join]\n"
     "\n"
     "Bring nodes together, prove that they can train, and run COMMAND on all\n"
     "of them with the environment that TensorFlow, PyTorch, JAX and Horovod\n"
@@ -38,6 +40,24 @@ static const char secret_text[] =
     "\n"
     "Example: gpulaunch secret job.secret\n";
 
+static const char join_head[] =
+    "Usage: gpulaunch join ADDR[:PORT] --job ID --secret-file FILE [options]\n"
+    "\n"
+    "Make this machine a node of a job that waits for its nodes: the other\n"
+    "gpulaunch prints the line to type. It stays until the job is over. A\n"
+    "name that nobody knows yet, and a job that is not there yet, are waited\n"
+    "for.\n";
+
+static const char join_tail[] =
+    "\n"
+    "Exit codes: 0 the job is over (how it ended, the other gpulaunch says);\n"
+    "40 not let in within --join-timeout; 75 the job went away; 125 refused,\n"
+    "wrong usage, or gpulaunch's own failure.\n"
+    "\n"
+    "Example: gpulaunch join 10.0.0.1:40123 --job 20261130-221500-3f9a2c41 \\\n"
+    "             --secret-file job.secret\n"
+    "The manual: man gpulaunch\n";
+
 static const char tail[] =
     "\n"
     "Every option can come from the environment too: --join-timeout from\n"
@@ -51,11 +71,61 @@ static const char tail[] =
     "Example: gpulaunch --local --nodes 4 -- python train.py\n"
     "The manual: man gpulaunch\n";
 
+/* What an option of run means here. */
+static const char *join_words(enum option option,
+                              const struct gpul_option *entry)
+{
+    switch (option) {
+    case OPTION_ADDRESS:
+        return "In the place of ADDR: where the job is.";
+    case OPTION_PORT:
+        return "The port, if it is not behind ADDR.";
+    case OPTION_JOB:
+        return "The job to take part in.";
+    case OPTION_NAME:
+        return "Name of this node, another one on each. Default: this "
+               "machine's.";
+    case OPTION_JOIN_TIMEOUT:
+        return "Give up if the job has not let this node in by then. Default "
+               "10m.";
+    case OPTION_SECRET_FILE:
+        return "A file with the secret of the job, which nobody else may "
+               "read: a copy of the one that the line names.";
+    case OPTION_INSECURE:
+        return "The job has no secret (--insecure); on its machine only.";
+    case OPTION_EXPLAIN:
+        return "Print each setting and where it came from.";
+    default:
+        return entry->help;
+    }
+}
+
+static int join_help(struct gpul_buf *out)
+{
+    struct gpul_option own[OPTION_COUNT];
+    size_t count = 0;
+    const struct gpul_option *table = option_table(&count);
+    struct gpul_options options = {.table = own};
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (cli_join_has((enum option)i)) {
+            own[options.count] = table[i];
+            own[options.count++].help = join_words((enum option)i, &table[i]);
+        }
+    }
+    gpul_buf_append_text(out, join_head);
+    gpul_buf_append_text(out, "\n");
+    gpul_options_help(out, &options);
+    return gpul_buf_append_text(out, join_tail);
+}
+
 int cli_help(struct gpul_buf *out, enum plan_verb topic)
 {
     struct gpul_options options = {0};
     if (topic == PLAN_SECRET) {
         return gpul_buf_append_text(out, secret_text);
+    }
+    if (topic == PLAN_JOIN) {
+        return join_help(out);
     }
     options.table = option_table(&options.count);
     gpul_buf_append_text(out, topic == PLAN_RUN   ? run_head

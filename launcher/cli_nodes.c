@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which nodes: --local, or a list, or a file, or a scheduler's job; never a
- * silent "this machine only".
+ * Which nodes: --local, or a list, or a file, or a scheduler's job, or with a
+ * number only those that join; never a silent "this machine only".
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,7 +51,8 @@ static int refuse_nothing(struct gpul_error *err)
 {
     return gpul_fail(err, GPUL_EINVAL,
                      "no nodes to run on: name them with --hosts or "
-                     "--hostfile, or start them on this machine with --local");
+                     "--hostfile, start them on this machine with --local, or "
+                     "wait for them to join with --nodes N");
 }
 
 /* These give their nodes to ssh; the others have ways of their own. */
@@ -70,7 +71,8 @@ static int find_allocation(struct plan *plan, gpul_getenv_fn getenv,
         return rc;
     }
     if (a->source == NODES_NONE) {
-        return refuse_nothing(err);
+        plan->is_open = plan_has(plan, OPTION_NODES);
+        return plan->is_open ? 0 : refuse_nothing(err);
     }
     if (!has_ssh(a->source)) {
         return gpul_fail(err, GPUL_EINVAL,
@@ -154,7 +156,7 @@ static int apply_slots(struct plan *plan, struct gpul_error *err)
 
 int cli_nodes_apply(struct plan *plan, struct gpul_error *err)
 {
-    if (plan->is_local) {
+    if (plan->is_local || plan->is_open) {
         return 0;
     }
     if (plan_has(plan, OPTION_NODES)) {

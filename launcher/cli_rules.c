@@ -49,7 +49,7 @@ static int apply_label(struct plan *plan, struct gpul_error *err)
 }
 
 /* A secret that would not be used, or a channel that would use it. */
-static int apply_insecure(struct plan *plan, struct gpul_error *err)
+int cli_rules_secrecy(struct plan *plan, struct gpul_error *err)
 {
     bool is_open = false;
     int rc =
@@ -91,7 +91,7 @@ static int check_shown_ranks(const struct plan *plan, struct gpul_error *err)
                      ranks->spelling, ranks->value, world, world - 1);
 }
 
-static int apply_loudness(struct plan *plan, struct gpul_error *err)
+int cli_rules_loudness(struct plan *plan, struct gpul_error *err)
 {
     bool is_quiet = false;
     int rc = judge_pair(&is_quiet, plan, OPTION_VERBOSE, OPTION_QUIET, err);
@@ -336,10 +336,10 @@ int cli_rules_apply(struct plan *plan, struct gpul_error *err)
 {
     int rc = apply_label(plan, err);
     if (rc == 0) {
-        rc = apply_loudness(plan, err);
+        rc = cli_rules_loudness(plan, err);
     }
     if (rc == 0) {
-        rc = apply_insecure(plan, err);
+        rc = cli_rules_secrecy(plan, err);
     }
     if (rc == 0) {
         rc = cli_nodes_apply(plan, err);

@@ -471,6 +471,10 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
     case OPTION_NODELIST:
     case OPTION_HOSTFILE:
         return 0; /* the setting says it, see cli_nodes.c */
+    case OPTION_PORT:
+    case OPTION_JOB:
+    case OPTION_NAME:
+        return cli_join_set(plan, option, value, err);
     case OPTION_ADDRESS:
         return set_text(&plan->address, value, "an address", spelling, err);
     case OPTION_WORKER_PATH:

@@ -38,6 +38,21 @@ int cli_nodes_apply(struct plan *plan, struct gpul_error *err);
 /* Local nodes get their names once their number is known. */
 int cli_nodes_name(struct plan *plan, struct gpul_error *err);
 
+/* The same for --port, --job and --name. */
+int cli_join_set(struct plan *plan, enum option option, const char *value,
+                 struct gpul_error *err);
+
+/* Is it an option of the verb join; of run and env? */
+bool cli_join_has(enum option option);
+bool cli_run_has(enum option option);
+
+/* What the options of join come to. GPUL_EINVAL. */
+int cli_join_apply(struct plan *plan, struct gpul_error *err);
+
+/* Contradictions that several verbs know. GPUL_EINVAL. */
+int cli_rules_loudness(struct plan *plan, struct gpul_error *err);
+int cli_rules_secrecy(struct plan *plan, struct gpul_error *err);
+
 /* What no single option can know: contradictions, sums and products. May
  * fill in what follows from the rest (nodes from roles). */
 int cli_rules_apply(struct plan *plan, struct gpul_error *err);

@@ -52,17 +52,20 @@ void listening_drop_loopback(struct listening *l)
     l->count = kept;
 }
 
-static socklen_t fill(struct sockaddr_storage *out, const char *host)
+static socklen_t fill(struct sockaddr_storage *out, const char *host,
+                      uint16_t port)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)out;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
     memset(out, 0, sizeof(*out));
     if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
         v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
         return sizeof(*v4);
     }
     if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
         v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
         return sizeof(*v6);
     }
     return 0;
@@ -79,7 +82,7 @@ static int open_one(struct listening *l, uint32_t i, struct gpul_error *err)
 {
     struct sockaddr_storage address;
     const char *host = l->at[i].host;
-    socklen_t n = fill(&address, host);
+    socklen_t n = fill(&address, host, l->port);
     if (n == 0) {
         return gpul_fail(err, GPUL_EINVAL,
                          "\"%.80s\" is no literal address; nodes may not know "
@@ -90,6 +93,11 @@ static int open_one(struct listening *l, uint32_t i, struct gpul_error *err)
     if (l->fds[i] < 0) {
         return gpul_fail_errno(err, errno, "cannot create a socket");
     }
+    if (l->port != 0) {
+        /* Connections of an earlier job on it may be in TIME_WAIT. */
+        int yes = 1;
+        setsockopt(l->fds[i], SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    }
     if (bind(l->fds[i], (struct sockaddr *)&address, n) != 0 ||
         listen(l->fds[i], BACKLOG) != 0 ||
         getsockname(l->fds[i], (struct sockaddr *)&address, &n) != 0) {
@@ -98,7 +106,9 @@ static int open_one(struct listening *l, uint32_t i, struct gpul_error *err)
                                "%s is no address of this machine; `ip address` "
                                "lists those",
                                host)
-                   : gpul_fail_errno(err, errno, "cannot listen on %s", host);
+                   : gpul_fail_errno(err, errno, "cannot listen on %s%s%.0u",
+                                     host, l->port != 0 ? " port " : "",
+                                     l->port);
     }
     l->at[i].port = port_of(&address);
     return 0;

@@ -17,6 +17,7 @@ struct listening {
     struct gpul_hostport at[GPUL_COORDINATORS_MAX]; /* literals */
     int fds[GPUL_COORDINATORS_MAX];
     uint32_t count;
+    uint16_t port; /* the same for all; 0: each gets one that is free */
 };
 
 /* Take an address in, unless it is there or there is no room for more; the
@@ -29,7 +30,7 @@ void listening_drop_loopback(struct listening *l);
 
 bool listening_is_loopback(const struct listening *l);
 
-/* Bind and listen, on ports that the kernel chooses. Errors: GPUL_ESYS and
+/* Bind and listen; at[].port is then known. Errors: GPUL_ESYS and
  * GPUL_EINVAL naming the address; nothing is open then. */
 int listening_open(struct listening *l, struct gpul_error *err);
 

@@ -13,6 +13,7 @@
 #include "common/writeall.h"
 #include "launcher/cli.h"
 #include "launcher/jobsecret.h"
+#include "launcher/joining.h"
 #include "launcher/makesecret.h"
 #include "launcher/readfile.h"
 #include "launcher/session.h"
@@ -92,6 +93,10 @@ static int run(const struct plan *plan)
         return print_help(plan->help_topic);
     case PLAN_SECRET:
         return make_secret(plan->secret_path);
+    case PLAN_JOIN:
+        code = joining_run(plan, &err);
+        fail(&err);
+        return code;
     case PLAN_VERSION:
         return print("gpulaunch " GPULAUNCH_VERSION "\n");
     default:

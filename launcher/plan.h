@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/hostport.h"
 #include "common/options.h"
 #include "common/rankset.h"
 #include "common/rolemap.h"
@@ -23,6 +24,7 @@ enum plan_verb {
     PLAN_HELP = 3,
     PLAN_VERSION = 4,
     PLAN_SECRET = 5,
+    PLAN_JOIN = 6,
 };
 
 enum plan_per_node {
@@ -89,15 +91,21 @@ struct plan_setting {
  * otherwise. */
 struct plan {
     enum plan_verb verb;
-    enum plan_verb help_topic; /* of PLAN_HELP: 0, or RUN, ENV, SECRET */
+    enum plan_verb help_topic; /* of PLAN_HELP: 0, or RUN, ENV, SECRET, JOIN */
     bool is_local;
+    bool is_open; /* the nodes come by themselves: nobody knows their names */
     enum option hosts_option;     /* that names the nodes; OPTION_COUNT: none */
     struct allocation allocation; /* of a scheduler, if that names them */
     /* A file that names the nodes and has to be read: then they are not known
      * until cli_settle. NULL: none. */
     const char *nodes_file;
-    struct nodes nodes;      /* owned; node_count of them, in order */
-    const char *address;     /* --address; NULL: by the routes */
+    struct nodes nodes;       /* owned; node_count of them, in order */
+    const char *address;      /* --address; NULL: by the routes */
+    uint16_t port;            /* of the coordinator; 0: one that is free */
+    const char *job_id;       /* of join; NULL: not given */
+    const char *node_name;    /* of join; NULL: this machine's */
+    const char *join_address; /* of join, in the place of --address; NULL */
+    struct gpul_hostport coordinator; /* of join */
     const char *worker_path; /* on the nodes; NULL: as here, else in PATH */
     bool copies_worker;
     const char *ssh_command; /* NULL: ssh */

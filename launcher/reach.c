@@ -13,6 +13,7 @@
 
 #include "common/children.h"
 #include "common/signals.h"
+#include "launcher/programs.h"
 #include "launcher/reach_internal.h"
 #include "proto/keypipe.h"
 #include "proto/text.h"
@@ -26,43 +27,19 @@ enum {
 
 /* ---- finding ------------------------------------------------------------- */
 
-static int find_one(char *out, const char *directory, const char *name,
-                    struct gpul_error *err)
-{
-    static const char *const places[] = {"", "/../libexec/gpulaunch"};
-    for (size_t i = 0; i < 2; i++) {
-        int n = snprintf(out, PATH_MAX, "%s%s/%s", directory, places[i], name);
-        if (n < PATH_MAX && access(out, X_OK) == 0) {
-            return 0;
-        }
-    }
-    return gpul_fail(err, GPUL_ENOTFOUND,
-                     "%s is neither in %s nor in %s/../libexec/gpulaunch; "
-                     "install gpulaunch as a whole",
-                     name, directory, directory);
-}
-
 static int find_programs(struct reach *r, struct gpul_error *err)
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (n < 0) {
-        return gpul_fail_errno(err, errno, "cannot read /proc/self/exe");
-    }
-    self[n] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash != NULL) {
-        *slash = '\0';
-    }
-    int rc = find_one(r->coordinator_path, self, "gpulaunch-coordinator", err);
+    int rc = programs_find(r->coordinator_path, "gpulaunch-coordinator", err);
     return rc != 0 ? rc
-                   : find_one(r->worker_path, self, "gpulaunch-worker", err);
+                   : programs_find(r->worker_path, "gpulaunch-worker", err);
 }
 
 int reach_prepare(struct reach *r, const struct plan *plan,
                   struct listening *listening, struct gpul_error *err)
 {
-    r->way = plan->is_local ? &reach_local : &reach_ssh;
+    r->way = plan->is_local  ? &reach_local
+             : plan->is_open ? &reach_join
+                             : &reach_ssh;
     int rc = find_programs(r, err);
     return rc != 0 ? rc : r->way->prepare(r, plan, listening, err);
 }

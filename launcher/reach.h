@@ -76,6 +76,7 @@ struct reach_way {
 
 extern const struct reach_way reach_local; /* reach_local.c */
 extern const struct reach_way reach_ssh;   /* reach_ssh.c */
+extern const struct reach_way reach_join;  /* reach_join.c */
 
 struct reach {
     const struct reach_way *way;

@@ -147,12 +147,25 @@ static void say_origin(struct session *s)
     struct gpul_buf words;
     bool is_wanted = s->plan->is_verbose || s->plan->is_dry_run ||
                      s->plan->allocation.source != NODES_NONE;
-    if (s->plan->is_local || !is_wanted || s->plan->is_explained) {
+    if (s->plan->is_local || s->plan->is_open || !is_wanted ||
+        s->plan->is_explained) {
         return;
     }
     gpul_buf_init(&words, ORIGIN_BYTES_MAX);
     if (nodes_describe(&words, &s->plan->nodes) == 0) {
         progress_note(&s->progress, "%s", gpul_buf_text(&words));
+    }
+    gpul_buf_release(&words);
+}
+
+/* Said in any case: without it nobody would come. */
+static void say_invite(struct session *s)
+{
+    struct gpul_buf words;
+    gpul_buf_init(&words, EXPLAIN_BYTES_MAX);
+    if (s->plan->is_open && invite_append(&words, &s->invite, s->plan,
+                                          &s->listening, s->job_id) == 0) {
+        console_say(s->console, (const char *)words.data, words.used);
     }
     gpul_buf_release(&words);
 }
@@ -205,6 +218,7 @@ static void release(struct session *s)
     console_destroy(s->console);
     inlet_destroy(s->inlet);
     reach_release(&s->reach);
+    invite_release(&s->invite);
     envbook_release(&s->envbook);
     record_release(&s->record);
     gpul_buf_release(&s->job_frame);
@@ -231,6 +245,7 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
             say_root(&s);
         }
         say_origin(&s);
+        say_invite(&s);
         session_reap(&s);
         uv_run(&s.loop, UV_RUN_DEFAULT);
         *exit_code = session_exit_code(&s);

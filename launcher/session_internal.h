@@ -17,6 +17,7 @@
 #include "launcher/ending.h"
 #include "launcher/envbook.h"
 #include "launcher/inlet.h"
+#include "launcher/invite.h"
 #include "launcher/logdir.h"
 #include "launcher/patience.h"
 #include "launcher/plan.h"
@@ -42,6 +43,7 @@ struct session {
     struct gpul_buf job_frame;
     struct gpul_secret secret; /* of the control channel, if it is_sealed */
     bool is_sealed;
+    struct invite invite; /* of nodes that join */
 
     uv_loop_t loop;
     uv_signal_t signals[SIGNALPLAN_MAX];

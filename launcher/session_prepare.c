@@ -153,6 +153,7 @@ int session_prepare(struct session *s, struct gpul_error *err)
 {
     int rc = draw_job_id(s->job_id, err);
     if (rc == 0) {
+        s->listening.port = s->plan->port;
         rc = reach_prepare(&s->reach, s->plan, &s->listening, err);
     }
     if (rc == 0) {
@@ -168,6 +169,10 @@ int session_prepare(struct session *s, struct gpul_error *err)
     }
     if (rc == 0) {
         rc = prepare_job(s, err);
+    }
+    if (rc == 0 && s->plan->is_open) {
+        rc = invite_prepare(&s->invite, s->plan,
+                            s->is_sealed ? &s->secret : NULL, s->job_id, err);
     }
     if (rc != 0) {
         return rc;

@@ -21,7 +21,7 @@ static void say(struct agent *a, const char *what)
 {
     char left[AGENT_DURATION_BYTES];
     uint64_t left_ms = a->join_deadline_ms - a->now_ms;
-    gpul_format_duration(left, left_ms - left_ms % 1000);
+    gpul_format_duration(left, (left_ms + 500) / 1000 * 1000);
     snprintf(a->say_text, sizeof(a->say_text), "%.400s; trying on for %s", what,
              left);
     agent_emit(a, AGENT_SAY)->text = a->say_text;

@@ -225,6 +225,18 @@ static void fail(struct client *c, const char *why)
     client_leave(c, AGENT_EXIT_FAILED, why);
 }
 
+static void apply_to_connection(struct client *c,
+                                const struct agent_action *action)
+{
+    if (action->type == AGENT_CONNECT) {
+        client_dial(c);
+    } else if (action->type == AGENT_SEND) {
+        send_bytes(c, action);
+    } else {
+        client_disconnect(c);
+    }
+}
+
 static void apply_to_probes(struct client *c, const struct agent_action *action)
 {
     if (action->type == AGENT_START_PROBE) {
@@ -256,10 +268,9 @@ static void apply(struct client *c, const struct agent_action *action)
     int rc = 0;
     switch (action->type) {
     case AGENT_CONNECT:
-        client_dial(c);
-        break;
     case AGENT_SEND:
-        send_bytes(c, action);
+    case AGENT_DISCONNECT:
+        apply_to_connection(c, action);
         break;
     case AGENT_LEASE_PORTS:
         lease_ports(c);
@@ -293,9 +304,6 @@ static void apply(struct client *c, const struct agent_action *action)
         break;
     case AGENT_REMOVE_LOGS:
         workload_remove_logs(c->workload);
-        break;
-    case AGENT_DISCONNECT:
-        client_disconnect(c);
         break;
     case AGENT_PASS_SIGNAL:
         workload_pass_signal(c->workload, action->signal);

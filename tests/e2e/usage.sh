@@ -57,7 +57,7 @@ refused '--log-dir.*no-such|no-such' --local --nodes 2 \
 refused "$err" --local --nodes 2 --log-dir "$err" -- "${cmd[@]}"
 refused 'no-such' --local --nodes 2 --result /no-such/dir/r.json \
     -- "${cmd[@]}"
-refused '--local' --nodes 2 -- "${cmd[@]}"
+refused '--local.*--nodes N' --per-node 2 -- "${cmd[@]}"
 refused 'check|verb' chekc --local
 
 it "a value from the environment is judged alike, and its name is said"

@@ -49,6 +49,7 @@ static void test_pinned(void **state)
     check_help(PLAN_RUN, "help-run.txt");
     check_help(PLAN_ENV, "help-env.txt");
     check_help(PLAN_SECRET, "help-secret.txt");
+    check_help(PLAN_JOIN, "help-join.txt");
 }
 
 /* No line of the help is wider than a terminal of 80 columns. */

@@ -27,9 +27,35 @@ static void test_refusals(void **state)
         {"", "",
          "nothing to do; try gpulaunch --help, or: gpulaunch --local --nodes "
          "2 -- python train.py"},
-        {"", "--nodes 2 -- true",
-         "no nodes to run on: name them with --hosts or --hostfile, or start "
-         "them on this machine with --local"},
+        {"", "--per-node 2 -- true",
+         "no nodes to run on: name them with --hosts or --hostfile, start them "
+         "on this machine with --local, or wait for them to join with --nodes "
+         "N"},
+        {"", "--local --job j -- true",
+         "--job is an option of gpulaunch join only"},
+        {"", "--local --port 65536 -- true",
+         "--port: \"65536\" is not a whole number from 1 to 65535"},
+        {"", "join",
+         "join: where is the job? gpulaunch join ADDR:PORT --job ID "
+         "--secret-file FILE, as the gpulaunch that waits for its nodes prints "
+         "it"},
+        {"", "join 10.0.0.1 --job j",
+         "join: \"10.0.0.1\" is not HOST:PORT: the port is missing"},
+        {"", "join 10.0.0.1:1 --port 2 --job j",
+         "join: 10.0.0.1:1 and --port 2 contradict each other; give the port "
+         "once"},
+        {"", "join 10.0.0.1:1",
+         "join: which job? --job ID, as the gpulaunch that waits for its nodes "
+         "prints it"},
+        {"", "join 10.0.0.1:1 --job j --local",
+         "join: no option --local; the gpulaunch that waits for its nodes says "
+         "what runs on them"},
+        {"", "join 10.0.0.1:1 --job j -- true",
+         "join: \"true\" is one argument too many; it takes one address, and "
+         "no command"},
+        {"", "join 10.0.0.1:1 --job j --secret-file f --insecure",
+         "--secret-file and --insecure contradict each other; give one of "
+         "them"},
         {"", "--hosts a,b --local -- true",
          "--local and --hosts contradict each other; give one of them"},
         {"GPULAUNCH_HOSTS=a GPULAUNCH_HOSTFILE=f", "-- true",
@@ -261,16 +287,14 @@ static void test_refusals(void **state)
          "unknown verb \"rum\"; did you mean run? (a command to run goes after "
          "--)"},
         {"", "train.py",
-         "unknown verb \"train.py\"; there are run, env, secret and help, and "
-         "a "
-         "command "
-         "to run goes after --"},
+         "unknown verb \"train.py\"; there are run, env, secret, join and "
+         "help, and a command to run goes after --"},
         {"", "--local python train.py",
          "\"python\" is not an option; put -- before the command: gpulaunch "
          "[options] -- python ..."},
         {"", "help check",
-         "help: no such topic \"check\"; there are run, env and "
-         "secret"},
+         "help: no such topic \"check\"; there are run, env, secret "
+         "and join"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct line l;

@@ -146,7 +146,7 @@ static void test_refusals_are_said(void **state)
     assert_string_equal(play_wait(&p, 100), "connect");
     play_event(&p, AGENT_EVENT_REACHED, NULL);
     assert_string_equal(play_event(&p, AGENT_EVENT_LOST, "another job"),
-                        "say \"another job; trying on for 9 s\"");
+                        "say \"another job; trying on for 10 s\"");
     play_close(&p);
 }
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The verb join: which options it has, and what they come to.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "launcher/cli.h"
+#include "launcher/cli_value.h"
+#include "proto/limits.h"
+#include "proto/text.h"
+
+static const enum option options[] = {
+    OPTION_ADDRESS,      OPTION_PORT,        OPTION_JOB,      OPTION_NAME,
+    OPTION_JOIN_TIMEOUT, OPTION_SECRET_FILE, OPTION_INSECURE, OPTION_VERBOSE,
+    OPTION_QUIET,        OPTION_EXPLAIN,     OPTION_HELP,     OPTION_VERSION,
+};
+
+bool cli_join_has(enum option option)
+{
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (options[i] == option) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cli_run_has(enum option option)
+{
+    return option != OPTION_JOB && option != OPTION_NAME;
+}
+
+static int set_name(const char **out, const char *value, size_t bytes_max,
+                    const char *spelling, struct gpul_error *err)
+{
+    if (value[0] == '\0' || strlen(value) > bytes_max ||
+        !gpul_text_is_valid(value, GPUL_TEXT_NAME)) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: not 1 to %zu printable characters without spaces",
+                         spelling, bytes_max);
+    }
+    *out = value;
+    return 0;
+}
+
+int cli_join_set(struct plan *plan, enum option option, const char *value,
+                 struct gpul_error *err)
+{
+    const char *spelling = plan->settings[option].spelling;
+    uint32_t port;
+    switch (option) {
+    case OPTION_JOB:
+        return set_name(&plan->job_id, value, GPUL_JOB_ID_BYTES_MAX, spelling,
+                        err);
+    case OPTION_NAME:
+        return set_name(&plan->node_name, value, GPUL_NAME_BYTES_MAX, spelling,
+                        err);
+    default: /* OPTION_PORT */
+        if (gpul_parse_count(&port, value, 1, UINT16_MAX, err) != 0) {
+            return gpul_wrap(err, GPUL_EINVAL, "%s", spelling);
+        }
+        plan->port = (uint16_t)port;
+        return 0;
+    }
+}
+
+/* "[::1]", "::1" or "host", whose port is given by --port. */
+static int take_host(struct plan *plan, const char *text,
+                     struct gpul_error *err)
+{
+    char with_port[GPUL_HOST_BYTES + 16];
+    bool is_bare = strchr(text, ':') != NULL && text[0] != '[';
+    int n =
+        snprintf(with_port, sizeof(with_port), "%s%s%s:%u", is_bare ? "[" : "",
+                 text, is_bare ? "]" : "", (unsigned)plan->port);
+    return n < (int)sizeof(with_port)
+               ? gpul_hostport_parse(&plan->coordinator, with_port, err)
+               : gpul_fail(err, GPUL_EINVAL, "the address is too long");
+}
+
+static int take_address(struct plan *plan, struct gpul_error *err)
+{
+    const char *text =
+        plan->join_address != NULL ? plan->join_address : plan->address;
+    struct gpul_error why = {0};
+    if (text == NULL) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "join: where is the job? gpulaunch join ADDR:PORT "
+                         "--job ID --secret-file FILE, as the gpulaunch that "
+                         "waits for its nodes prints it");
+    }
+    if (gpul_hostport_parse(&plan->coordinator, text, &why) != 0) {
+        return plan->port > 0
+                   ? take_host(plan, text, err)
+                   : gpul_fail(err, GPUL_EINVAL, "join: %s", why.text);
+    }
+    if (plan->port > 0 && plan->port != plan->coordinator.port) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "join: %s and %s %u contradict each other; give the "
+                         "port once",
+                         text, plan->settings[OPTION_PORT].spelling,
+                         (unsigned)plan->port);
+    }
+    return 0;
+}
+
+int cli_join_apply(struct plan *plan, struct gpul_error *err)
+{
+    int rc = take_address(plan, err);
+    if (rc == 0) {
+        rc = cli_rules_loudness(plan, err);
+    }
+    if (rc == 0) {
+        rc = cli_rules_secrecy(plan, err);
+    }
+    if (rc == 0 && plan->job_id == NULL) {
+        rc = gpul_fail(err, GPUL_EINVAL,
+                       "join: which job? --job ID, as the gpulaunch that waits "
+                       "for its nodes prints it");
+    }
+    return rc;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpulaunch join: this machine becomes a node of a job that waits for nodes.
+ * Edge.
+ *
+ * Happy path: take the secret, wait for the address, derive the key of this
+ * node, become gpulaunch-worker (exec), which joins and does the rest.
+ * Failure before that: told by the return value. What goes wrong later, the
+ * worker tells.
+ */
+#ifndef LAUNCHER_JOINING_H
+#define LAUNCHER_JOINING_H
+
+#include "common/error.h"
+#include "launcher/plan.h"
+
+/* Returns only on failure, with the exit code of the program. */
+int joining_run(const struct plan *plan, struct gpul_error *err);
+
+#endif
