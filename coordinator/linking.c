@@ -85,17 +85,16 @@ void linking_listening(struct rendezvous *r, struct node *node,
                        const Gpul__LinkListening *listening)
 {
     uint32_t node_rank = roster_index(&r->roster, node);
-    struct link_node *links = &r->links.nodes[node_rank];
     if (r->phase != PHASE_LINKS || node->has_answered) {
         return;
     }
-    if (links_add(&r->links, node_rank, listening) != 0) {
+    if (links_add(&r->links, node_rank, node->address, listening) != 0) {
         out_of_memory(r);
     } else if (listening->error[0] != 0) {
         struct text why;
         text_format(&why, "node %s (%s) has no address for the others: %s",
                     node->name, node_hostname(node), listening->error);
-        links->is_involved = true;
+        r->links.nodes[node_rank].is_involved = true;
         members_tell(r, GPUL__EVENT__KIND__LINKS_FAILED);
         fail(r, node, &why);
     } else if (core_answer(r, node)) {

@@ -134,7 +134,7 @@ static int make_room(struct link_node *node,
                : 0;
 }
 
-int links_add(struct links *l, uint32_t node_rank,
+int links_add(struct links *l, uint32_t node_rank, const char *joined,
               const Gpul__LinkListening *listening)
 {
     struct link_node *node = &l->nodes[node_rank];
@@ -151,7 +151,9 @@ int links_add(struct links *l, uint32_t node_rank,
                      ? add_rejected(node, interface)
                      : 0;
         } else {
-            rc = copy_endpoint(&node->endpoints[node->count], interface);
+            struct link_endpoint *e = &node->endpoints[node->count];
+            rc = copy_endpoint(e, interface);
+            e->is_joined = strcmp(interface->address, joined) == 0;
             node->count += rc == 0;
         }
     }
@@ -392,7 +394,10 @@ static bool is_better(const struct link_endpoint *a,
     if (a->is_rdma != b->is_rdma) {
         return a->is_rdma;
     }
-    return a->mbits > b->mbits;
+    if (a->mbits != b->mbits) {
+        return a->mbits > b->mbits;
+    }
+    return a->is_joined && !b->is_joined;
 }
 
 static uint8_t pick(const struct link_node *node, bool is_ipv6)

@@ -35,6 +35,7 @@ struct link_endpoint {
     uint8_t kind_at;
     bool is_rdma;
     bool is_ipv6;
+    bool is_joined;        /* by it the node has joined the job */
     uint32_t missed;       /* nodes that have not reached it */
     uint32_t reached_from; /* nodes that its own node has reached from it */
 };
@@ -74,9 +75,9 @@ int links_init(struct links *l, uint32_t node_count);
 /* An all-zero one may be released too. */
 void links_release(struct links *l);
 
-/* The candidates of one node, once each; the message has no error. Returns 0
- * or GPUL_ENOMEM. */
-int links_add(struct links *l, uint32_t node_rank,
+/* The candidates of one node, which has joined by the address `joined`, once
+ * each. Returns 0 or GPUL_ENOMEM. */
+int links_add(struct links *l, uint32_t node_rank, const char *joined,
               const Gpul__LinkListening *listening);
 
 /* All have been added: write `frames`. Errors: as gpul_message_encode. */

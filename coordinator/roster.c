@@ -104,7 +104,7 @@ int roster_init(struct roster *r, const Gpul__Job *job, struct gpul_error *err)
     r->was_open = r->is_open;
     gpul_hostlist_init(&names);
     int rc = r->is_open ? 0 : read_names(&names, job, err);
-    if (rc == 0 && !job->names_are_ordered) {
+    if (rc == 0 && !job->names_are_ordered && names.count > 0) {
         qsort(names.names, names.count, sizeof(char *), compare_naturally);
     }
     if (rc == 0) {

@@ -283,6 +283,33 @@ static void test_preference(void **state)
         "19 user: launched 3/3\n");
 }
 
+/* Of two that are as good, the one by which the node has joined. */
+static void test_joined(void **state)
+{
+    (void)state;
+    struct cluster c;
+    init_machines(&c);
+    for (uint32_t i = 0; i < 3; i++) {
+        c.nodes[i].link_count = 2;
+        c.nodes[i].address = c.nodes[i].links[1].address;
+    }
+    c.nodes[2].links[0].mbits = 1000;
+    story_expect_part(
+        &c, 19, 19,
+        "19 user: links 3/3\n"
+        "19 user:   node0 10.1.0.1 eth1\n"
+        "19 user:     not eth0 10.0.0.1: can be used, another is better\n"
+        "19 user:   node1 10.1.0.2 eth1\n"
+        "19 user:     not eth0 10.0.0.2: can be used, another is better\n"
+        "19 user:   node2 10.0.0.3 eth0\n"
+        "19 user:     not eth1 10.1.0.3: can be used, another is better\n"
+        "19 all <- roster 1/1: 10.1.0.[1-2],10.0.0.3 ports 20000 ranks 1\n"
+        "19 dialling the others -> running: every node was reached by all "
+        "others\n"
+        "19 all <- launch attempt 1\n"
+        "19 user: launched 3/3\n");
+}
+
 /* Silent nodes are named at half of the bound, and at its end. */
 static void test_deadlines(void **state)
 {
@@ -366,8 +393,8 @@ int main(void)
         cmocka_unit_test(test_cut_one_way), cmocka_unit_test(test_no_way),
         cmocka_unit_test(test_cut_off),     cmocka_unit_test(test_no_candidate),
         cmocka_unit_test(test_families),    cmocka_unit_test(test_preference),
-        cmocka_unit_test(test_deadlines),   cmocka_unit_test(test_crash),
-        cmocka_unit_test(test_lie),
+        cmocka_unit_test(test_joined),      cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_crash),       cmocka_unit_test(test_lie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
