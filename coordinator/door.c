@@ -12,7 +12,10 @@
 #include "proto/limits.h"
 #include "proto/sockaddr.h"
 
-enum { BACKLOG = 4096 };
+enum {
+    BACKLOG = 4096,
+    RETRY_MS = 100, /* a connection that there was no memory for */
+};
 
 /* A connection that has not shown a key yet. It lives until it is closed or
  * handed over; in the table only while the gate has a ticket for it. */
@@ -27,6 +30,7 @@ struct door {
     uv_tcp_t listeners[GPUL_COORDINATORS_MAX];
     uint32_t listener_count;
     uv_timer_t timer;
+    uv_timer_t retry;
     const struct door_handlers *handlers;
     void *arg;
     const struct gpul_secret *secret; /* until it is open; NULL: no keys */
@@ -35,7 +39,8 @@ struct door {
     struct stranger *table[GPUL_STRANGERS_MAX];
     uint32_t free[GPUL_STRANGERS_MAX]; /* places of the table */
     uint32_t free_count;
-    uint64_t next_complaint_ms; /* about accept() */
+    uint64_t next_complaint_ms; /* about what we could not do */
+    bool has_complained;        /* to the user */
     bool is_closed;
 };
 
@@ -100,6 +105,24 @@ static void on_timer(uv_timer_t *timer)
     settle(d);
 }
 
+/* A fault of this end: a line a second, and once a word to the user, since
+ * nodes may be missing for it. */
+static void complain(struct door *d, const char *text)
+{
+    char words[GPUL_ERROR_TEXT_BYTES];
+    uint64_t now_ms = gpul_clock_ms();
+    if (now_ms >= d->next_complaint_ms) {
+        log_line(text);
+        d->next_complaint_ms = now_ms + GPUL_STRANGER_LINE_MS;
+    }
+    if (!d->has_complained && !d->is_closed) {
+        d->has_complained = true;
+        snprintf(words, sizeof(words),
+                 "the coordinator cannot take a connection: %.400s", text);
+        d->handlers->on_hint(d->arg, words);
+    }
+}
+
 /* ---- strangers ----------------------------------------------------------- */
 
 static void on_claimed(void *arg)
@@ -157,6 +180,9 @@ static void on_closed(void *arg, const struct gpul_error *why)
         gate_closed(d->gate, s->ticket, kind, is_wrong_key ? why->text : NULL);
         leave_table(s);
         settle(d);
+        if (why != NULL && why->status == GPUL_ENOMEM) {
+            complain(d, why->text);
+        }
     }
     free(s);
 }
@@ -188,40 +214,57 @@ static void admit(struct stranger *s)
     s->place = place;
 }
 
-static void complain(struct door *d, const char *text)
+static int accept_stranger(struct door *d, uv_stream_t *listener,
+                           struct gpul_error *err)
 {
-    uint64_t now_ms = gpul_clock_ms();
-    if (now_ms >= d->next_complaint_ms) {
-        log_line(text);
-        d->next_complaint_ms = now_ms + GPUL_STRANGER_LINE_MS;
-    }
-}
-
-static void on_connection(uv_stream_t *listener, int status)
-{
-    struct door *d = listener->data;
-    struct gpul_error err;
-    if (status < 0) {
-        complain(d, uv_strerror(status)); /* it stays in the backlog */
-        return;
-    }
     struct stranger *s = calloc(1, sizeof(*s));
     if (s == NULL) {
-        complain(d, "out of memory for a connection");
-        return;
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory for a connection");
     }
     s->door = d;
     s->place = GATE_NONE;
-    if (gpul_transport_accept(&s->transport, listener, d->keyring,
-                              GPUL_PEER_NODE, &stranger_handlers, s,
-                              &err) != 0) {
-        complain(d, err.text);
+    int rc = gpul_transport_accept(&s->transport, listener, d->keyring,
+                                   GPUL_PEER_NODE, &stranger_handlers, s, err);
+    if (rc != 0) {
         free(s);
     } else if (d->keyring == NULL) {
         offer(s);
     } else {
         admit(s);
         settle(d);
+    }
+    return rc;
+}
+
+static void on_retry(uv_timer_t *retry);
+
+/* libuv listens no more until the connection that it holds is accepted: where
+ * there is no memory for one it must be tried again. */
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct door *d = listener->data;
+    struct gpul_error err;
+    if (status < 0) {
+        complain(d, uv_strerror(status)); /* it stays in the backlog */
+    } else if (accept_stranger(d, listener, &err) != 0) {
+        complain(d, err.text);
+        uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
+    }
+}
+
+/* One with nothing to accept had none that waits, or has lost it. */
+static void on_retry(uv_timer_t *retry)
+{
+    struct door *d = retry->data;
+    struct gpul_error err;
+    bool is_short = false;
+    for (uint32_t i = 0; i < d->listener_count && !d->is_closed; i++) {
+        uv_stream_t *listener = (uv_stream_t *)&d->listeners[i];
+        is_short =
+            accept_stranger(d, listener, &err) == GPUL_ENOMEM || is_short;
+    }
+    if (is_short) {
+        uv_timer_start(retry, on_retry, RETRY_MS, 0);
     }
 }
 
@@ -276,7 +319,9 @@ static struct door *create(uv_loop_t *loop)
     }
     d->free_count = GPUL_STRANGERS_MAX;
     d->timer.data = d;
+    d->retry.data = d;
     uv_timer_init(loop, &d->timer);
+    uv_timer_init(loop, &d->retry);
     return d;
 }
 
@@ -329,6 +374,7 @@ void door_close(struct door *d)
         uv_close((uv_handle_t *)&d->listeners[i], NULL);
     }
     uv_close((uv_handle_t *)&d->timer, NULL);
+    uv_close((uv_handle_t *)&d->retry, NULL);
     for (uint32_t i = 0; i < GPUL_STRANGERS_MAX; i++) {
         struct stranger *s = d->table[i];
         if (s != NULL) {

@@ -26,6 +26,7 @@
 #include "coordinator/rendezvous.h"
 #include "proto/limits.h"
 #include "proto/transport.h"
+#include "proto/uvmemory.h"
 
 enum { FLUSH_MS = 5000 }; /* for the last bytes to a node or the front end */
 #define NO_SLOT UINT32_MAX
@@ -113,7 +114,9 @@ static void on_node_closed(void *arg, const struct gpul_error *why)
     struct server *s = slot->server;
     bool is_fault = why != NULL && why->status != GPUL_ECLOSED;
     slot->transport = NULL;
-    if (!slot->is_ended) {
+    if (why != NULL && why->status == GPUL_ENOMEM) {
+        fail(s, why); /* our fault, not the node's */
+    } else if (!slot->is_ended) {
         step(s, (struct rendezvous_event){.kind = RENDEZVOUS_PEER_CLOSED,
                                           .conn = slot->conn,
                                           .text = is_fault ? why->text : NULL});
@@ -200,6 +203,10 @@ static void on_operator_closed(void *arg, const struct gpul_error *why)
 {
     struct server *s = arg;
     s->front_end = NULL;
+    if (why != NULL && why->status == GPUL_ENOMEM) {
+        fail(s, why);
+        return;
+    }
     if (why != NULL && why->status != GPUL_ECLOSED) {
         log_line(why->text);
     }
@@ -378,6 +385,7 @@ int server_run(int *exit_code, const struct server_config *config,
                        .first_free = NO_SLOT,
                        .is_verbose = config->is_verbose};
     *exit_code = 0;
+    gpul_uv_memory("gpulaunch-coordinator");
     int rc = init_rendezvous(&s, config->epoch, err);
     if (rc != 0) {
         return rc;

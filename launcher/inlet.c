@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum {
@@ -268,10 +269,16 @@ static bool open_poll(struct inlet *in, uv_loop_t *loop)
     return rc == 0;
 }
 
+/* What a batch job mostly has: no thread is started to read nothing. */
+static bool is_null(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
 static enum way choose_way(struct inlet *in, uv_loop_t *loop)
 {
     struct stat st;
-    if (!can_be_read(in->fd) || fstat(in->fd, &st) != 0) {
+    if (!can_be_read(in->fd) || fstat(in->fd, &st) != 0 || is_null(&st)) {
         return WAY_EMPTY;
     }
     in->is_terminal = isatty(in->fd) == 1;

@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "launcher/cli.h"
 #include "launcher/session_internal.h"
+#include "proto/uvmemory.h"
 
 enum { EXPLAIN_BYTES_MAX = 1 << 20, ORIGIN_BYTES_MAX = 2048 };
 
@@ -232,6 +233,7 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
 {
     struct session s = {.plan = plan};
     s.reach.coordinator.words_fd = -1;
+    gpul_uv_memory("gpulaunch");
     int rc = session_prepare(&s, err);
     if (rc == 0) {
         rc = start(&s, err);

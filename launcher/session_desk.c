@@ -64,6 +64,10 @@ static void on_job_end(struct session *s, const Gpul__JobEnd *end)
     console_finish_lines(s->console);
     console_live(s->console, NULL, 0);
     int rc = record_end(&s->record, end, gpul_clock_ms());
+    if (rc != 0) { /* too large to be kept, maybe; this is not */
+        session_end_by_ourselves(s, SESSION_EXIT_INTERNAL, "internal",
+                                 "out of memory for the end of the job");
+    }
     session_check_output(s);
     session_step(s, rc == 0 ? ENDING_JOB_END : ENDING_DESK_LOST);
 }
@@ -117,7 +121,11 @@ static void on_closed(void *arg, const struct gpul_error *why)
     if (s->is_closing) {
         return;
     }
-    if (why != NULL && why->status != GPUL_ECLOSED && s->record.end == NULL) {
+    if (why != NULL && why->status == GPUL_ENOMEM && s->record.end == NULL) {
+        session_end_by_ourselves(s, SESSION_EXIT_INTERNAL, "internal",
+                                 why->text);
+    } else if (why != NULL && why->status != GPUL_ECLOSED &&
+               s->record.end == NULL) {
         session_end_by_ourselves(s, SESSION_EXIT_LOST, "coordinator_lost",
                                  why->text);
     }

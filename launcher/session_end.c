@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "launcher/session.h"
 #include "launcher/session_internal.h"
 
 enum { WORDS_BYTES_MAX = 1024 };
@@ -184,6 +185,13 @@ static void tell_deaths(struct session *s)
     }
 }
 
+/* It said itself that it cannot go on: out of memory, say. */
+static bool has_given_up(const struct reach_child *coordinator)
+{
+    return WIFEXITED(coordinator->status) &&
+           WEXITSTATUS(coordinator->status) == SESSION_EXIT_INTERNAL;
+}
+
 /* Without its JobEnd the coordinator has failed, whatever its status. */
 void session_judge_coordinator(struct session *s)
 {
@@ -195,8 +203,10 @@ void session_judge_coordinator(struct session *s)
     gpul_buf_init(&words, WORDS_BYTES_MAX);
     gpul_buf_append_text(&words, "the coordinator was lost: it ");
     reach_describe_coordinator(&s->reach, &words);
-    session_end_by_ourselves(s, SESSION_EXIT_LOST, "coordinator_lost",
-                             gpul_buf_text(&words));
+    bool is_own = has_given_up(coordinator);
+    session_end_by_ourselves(
+        s, is_own ? SESSION_EXIT_INTERNAL : SESSION_EXIT_LOST,
+        is_own ? "internal" : "coordinator_lost", gpul_buf_text(&words));
     gpul_buf_release(&words);
 }
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "common/buf.h"
+#include "proto/openssl.h"
 
 /* All that may wait, in records, and the handshake. */
 #define OUTPUT_BYTES_MAX (GPUL_SEND_QUEUE_BYTES_MAX + (1u << 20))
@@ -210,12 +211,13 @@ static int say(struct gpul_channel *c)
 /* OpenSSL has failed: why is in its queue. */
 static int fail_tls(struct gpul_channel *c)
 {
-    int reason = ERR_GET_REASON(ERR_peek_error());
-    if (c->output.is_failed || reason == ERR_R_MALLOC_FAILURE) {
+    unsigned long first = ERR_peek_error();
+    int reason = ERR_GET_REASON(first);
+    if (gpul_openssl_is_short() || c->output.is_failed) {
         return gpul_fail(&c->why, GPUL_ENOMEM, "TLS: out of memory");
     }
     if (c->is_open) {
-        const char *text = ERR_reason_error_string(ERR_peek_error());
+        const char *text = ERR_reason_error_string(first);
         return gpul_fail(&c->why, GPUL_EPROTO, "TLS: %s",
                          text != NULL ? text : "broken");
     }

@@ -161,19 +161,20 @@ static int create(struct gpul_keyring **out, bool is_server, const char *job_id,
         !gpul_text_is_valid(job_id, GPUL_TEXT_NAME)) {
         return gpul_fail(err, GPUL_EINVAL, "no job id");
     }
-    gpul_openssl_begin();
+    bool can_begin = gpul_openssl_begin();
     struct gpul_keyring *k = calloc(1, sizeof(*k));
-    if (k != NULL) {
+    if (k != NULL && can_begin) {
         k->is_server = is_server;
         memcpy(k->job_id, job_id, n + 1);
         k->context =
             SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method());
     }
-    if (k == NULL || k->context == NULL || !configure(k->context)) {
+    if (k == NULL || k->context == NULL || !configure(k->context) ||
+        SSL_CTX_set_app_data(k->context, k) != 1) {
         gpul_keyring_destroy(k);
-        return gpul_fail(err, GPUL_ENOMEM, "OpenSSL cannot begin");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "OpenSSL cannot begin: out of memory?");
     }
-    SSL_CTX_set_app_data(k->context, k);
     *out = k;
     return 0;
 }

@@ -188,7 +188,8 @@ int gpul_message_encode(struct gpul_buf *out, const Gpul__Frame *frame,
     if (p == NULL) {
         bool is_full = GPUL_FRAME_PREFIX_BYTES + n > out->bytes_max - out->used;
         return gpul_fail(err, is_full ? GPUL_ELIMIT : GPUL_ENOMEM,
-                         "no room for \"%s\" of %zu bytes", rule->name, n);
+                         "no %s for \"%s\" of %zu bytes",
+                         is_full ? "room" : "memory", rule->name, n);
     }
     for (unsigned i = 0; i < GPUL_FRAME_PREFIX_BYTES; i++) {
         p[i] = (uint8_t)(n >> (8 * (GPUL_FRAME_PREFIX_BYTES - 1 - i)));

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <stdbool.h>
@@ -204,9 +205,9 @@ static OSSL_PARAM octets(const char *name, struct gpul_bytes bytes)
 
 static bool run_kdf(uint8_t *out, size_t n, const OSSL_PARAM *params)
 {
-    /* No file of the system or of the user changes what we do. */
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-    gpul_openssl_begin();
+    if (!gpul_openssl_begin()) {
+        return false;
+    }
     EVP_KDF *kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_HKDF, NULL);
     EVP_KDF_CTX *context = kdf == NULL ? NULL : EVP_KDF_CTX_new(kdf);
     bool is_done =
@@ -229,8 +230,12 @@ int gpul_hkdf(uint8_t *out, size_t n, struct gpul_bytes key,
                    : OSSL_PARAM_construct_end(),
         OSSL_PARAM_construct_end(),
     };
+    ERR_clear_error();
     if (!run_kdf(out, n, params)) {
         gpul_wipe(out, n);
+        if (gpul_openssl_is_short()) {
+            return gpul_fail(err, GPUL_ENOMEM, "out of memory for a key");
+        }
         return gpul_fail(err, GPUL_EINVAL, "OpenSSL cannot derive a key");
     }
     return 0;

@@ -68,8 +68,8 @@ int gpul_secret_read_file(struct gpul_secret *out, const char *path,
                           struct gpul_error *err);
 
 /* HKDF-SHA256 in full: `n` bytes out, 8,160 at most; salt and info may be
- * empty, info has at most 1,024 bytes (a bound of OpenSSL 3.0). GPUL_EINVAL;
- * `out` is wiped then. */
+ * empty, info has at most 1,024 bytes (a bound of OpenSSL 3.0). GPUL_EINVAL,
+ * GPUL_ENOMEM; `out` is wiped then. */
 struct gpul_bytes {
     const void *data;
     size_t n;

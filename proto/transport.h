@@ -84,8 +84,9 @@ void gpul_transport_set_queue_max(struct gpul_transport *t, size_t bytes_max);
  * the bound of the queue the peer counts as too slow: the transport closes
  * with that reason and GPUL_ELIMIT is returned. GPUL_ECLOSED: it is closed, or
  * the peer has gone; what the peer sent before is still delivered, then
- * on_closed. GPUL_EINVAL, or GPUL_ELIMIT of gpul_message_encode: nothing was
- * sent, the connection stands. */
+ * on_closed. GPUL_ENOMEM: the transport closes with that reason. GPUL_EINVAL,
+ * or GPUL_ELIMIT of gpul_message_encode: nothing was sent, the connection
+ * stands. */
 int gpul_transport_send(struct gpul_transport *t, const Gpul__Frame *frame,
                         struct gpul_error *err);
 

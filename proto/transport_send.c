@@ -113,9 +113,15 @@ int gpul_transport_send(struct gpul_transport *t, const Gpul__Frame *frame,
                         struct gpul_error *err)
 {
     struct gpul_buf out;
+    struct gpul_error why = {0};
     gpul_buf_init(&out, GPUL_FRAME_PREFIX_BYTES + GPUL_JOB_BYTES_MAX);
-    int rc = gpul_message_encode(&out, frame, err);
-    if (rc == 0) {
+    int rc = gpul_message_encode(&out, frame, &why);
+    if (rc == GPUL_ENOMEM) {
+        gpul_transport_fail(t, &why); /* what follows would lack it */
+    }
+    if (rc != 0) {
+        rc = gpul_fail(err, rc, "%s", why.text);
+    } else {
         rc = gpul_transport_send_bytes(t, out.data, out.used, err);
     }
     gpul_buf_release(&out);

@@ -19,7 +19,7 @@ int agent_create(struct agent **out, const struct agent_config *config,
     struct agent *a = calloc(1, sizeof(*a));
     *out = a;
     if (a == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "agent");
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
     }
     a->config = *config;
     a->state = AGENT_CONNECTING;

@@ -41,7 +41,8 @@ int beats_begin(struct beats *b, uint32_t count, uint64_t limit,
     b->news = calloc(count, sizeof(*b->news));
     if (b->ranks == NULL || b->news == NULL) {
         beats_release(b);
-        return gpul_fail(err, GPUL_ENOMEM, "beats of %u ranks", count);
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for beats of %u ranks", count);
     }
     b->count = count;
     b->limit_ms = limit;

@@ -211,7 +211,7 @@ static int bind_by_machine(struct work *w, struct gpul_error *err)
     w->cores = calloc(most, sizeof(*w->cores));
     w->patches = calloc(most, sizeof(*w->patches));
     if (w->cores == NULL || w->patches == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "binding of ranks");
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory to bind ranks");
     }
     find_cores(w);
     if (w->core_count == 0) {
@@ -338,7 +338,7 @@ int binding_create(struct binding **out, const struct binding_input *in,
     }
     int rc = 0;
     if (w.b == NULL || w.b->places == NULL) {
-        rc = gpul_fail(err, GPUL_ENOMEM, "binding of ranks");
+        rc = gpul_fail(err, GPUL_ENOMEM, "out of memory to bind ranks");
     } else if (in->kind == BINDING_GPU) {
         bind_gpus(&w);
     } else {

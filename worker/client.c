@@ -150,7 +150,8 @@ static int open_links(struct client *c, uint64_t token, struct gpul_error *err)
     const Gpul__Assign *assign = agent_assign(c->agent);
     struct interface *found = calloc(INTERFACES_MAX, sizeof(*found));
     if (found == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "addresses of this node");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for addresses of this node");
     }
     facts_renew_interfaces(&c->facts);
     const struct linker_request request = {

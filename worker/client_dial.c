@@ -57,6 +57,10 @@ static void on_closed(void *arg, const struct gpul_error *why)
         return;
     }
     uv_timer_stop(&c->dialing.timer);
+    if (why != NULL && why->status == GPUL_ENOMEM) {
+        client_leave(c, AGENT_EXIT_FAILED, text); /* our own fault */
+        return;
+    }
     if (c->config->coordinator_count > 1 && !c->has_joined) {
         char words[CLIENT_TEXT_BYTES];
         snprintf(words, sizeof(words), "%s: %s", dialled(c)->host, text);

@@ -9,6 +9,7 @@
 
 #include "common/children.h"
 #include "common/clock.h"
+#include "proto/uvmemory.h"
 #include "worker/client_run.h"
 
 /* Those that are sent to all of a group or container: the keeper has them
@@ -164,7 +165,8 @@ static int make_agent(struct client *c, struct gpul_error *err)
         gpul_hostport_append(&c->coordinator, to->host, to->port);
     }
     if (gpul_buf_text(&c->coordinator) == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "address of the coordinator");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for the address of the coordinator");
     }
     const struct agent_config config = {
         .job_id = c->config->job_id,
@@ -304,6 +306,7 @@ static int end(struct client *c)
 int client_run(const struct client_config *config, int keeper)
 {
     struct gpul_error err;
+    gpul_uv_memory("gpulaunch-worker");
     struct client *c = create(config);
     gpul_children_adopt();
     if (c == NULL) {

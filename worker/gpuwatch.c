@@ -50,7 +50,7 @@ int gpuwatch_create(struct gpuwatch **out, uv_loop_t *loop,
     struct gpuwatch *g = calloc(1, sizeof(*g));
     *out = g;
     if (g == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "watch of GPUs");
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory for watch of GPUs");
     }
     g->loop = loop;
     g->node_name = node_name;

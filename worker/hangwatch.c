@@ -98,7 +98,7 @@ int hangwatch_create(struct hangwatch **out, uv_loop_t *loop,
     struct hangwatch *w = calloc(1, sizeof(*w));
     *out = NULL;
     if (w == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "watch for hangs");
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory to watch for hangs");
     }
     int rc =
         gpuwatch_create(&w->gpus, loop, config->node_name, on_gpus, w, err);

@@ -40,7 +40,7 @@ int input_create(struct input **out, uv_loop_t *loop, input_frame_fn on_frame,
     struct input *in = calloc(1, sizeof(*in));
     *out = in;
     if (in == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "input");
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory for input");
     }
     in->loop = loop;
     in->on_frame = on_frame;

@@ -104,7 +104,8 @@ int keeperlink_open(struct keeperlink **out, uv_loop_t *loop, int socket,
     *out = NULL;
     if (l == NULL) {
         close(socket);
-        return gpul_fail(err, GPUL_ENOMEM, "link to the keeper");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for the link to the keeper");
     }
     l->socket = socket;
     l->handlers = *handlers;

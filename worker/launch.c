@@ -171,7 +171,7 @@ int launch_create(struct launch **out, const struct launch_input *in,
     }
     struct launch *l = calloc(1, sizeof(*l));
     if (l == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "launch");
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory to start ranks");
     }
     l->first_rank = in->assign->first_rank;
     l->rank_count = in->assign->rank_count;
@@ -184,7 +184,7 @@ int launch_create(struct launch **out, const struct launch_input *in,
     put_nccl_magic(l, in->job);
     int rc = put_texts(l, in);
     if (rc != 0) {
-        gpul_fail(err, rc, "launch");
+        gpul_fail(err, rc, "out of memory to start ranks");
     } else {
         rc = put_roles(&l->input.world.roles, in, err);
     }

@@ -54,7 +54,8 @@ int library_find(struct library_candidates *out,
     struct library_prefix *prefixes =
         calloc(LIBRARY_PREFIXES_MAX, sizeof(*prefixes));
     if (prefixes == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "places to look for a library");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for places to look for a library");
     }
     char *program = NULL;
     int exec_errno = 0;

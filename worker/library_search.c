@@ -108,7 +108,8 @@ static int add_path(struct library_candidates *c, const char *path,
     }
     c->paths[c->count] = strdup(path);
     if (c->paths[c->count] == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "places to look for a library");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for places to look for a library");
     }
     c->count++;
     return 0;
@@ -219,7 +220,8 @@ int library_search(struct library_candidates *out,
     *out = (struct library_candidates){0};
     out->paths = calloc(LIBRARY_CANDIDATES_MAX, sizeof(*out->paths));
     if (out->paths == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "places to look for a library");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for places to look for a library");
     }
     int rc = add_all(out, in, prefixes, prefix_count, err);
     if (rc != 0) {

@@ -19,7 +19,8 @@ int linkplan_init(struct linkplan *p, uint32_t self, uint32_t node_count,
     p->reached_from = calloc(node_count, sizeof(*p->reached_from));
     p->is_reached = calloc(node_count, sizeof(*p->is_reached));
     if (p->firsts == NULL || p->reached_from == NULL || p->is_reached == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "addresses of %u nodes", node_count);
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for addresses of %u nodes", node_count);
     }
     return 0;
 }

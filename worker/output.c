@@ -58,7 +58,7 @@ int output_create(struct output **out, uv_loop_t *loop, struct ranklogs *logs,
     struct output *o = malloc(sizeof(*o));
     *out = o;
     if (o == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "output");
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory for output");
     }
     memset(o, 0, offsetof(struct output, buffer));
     o->loop = loop;
@@ -98,7 +98,9 @@ int output_begin(struct output *o, const struct output_job *job,
     o->has_told_drained = false;
     o->has_told_broken = false;
     o->words = calloc(job->rank_count, sizeof(*o->words));
-    return o->words != NULL ? 0 : gpul_fail(err, GPUL_ENOMEM, "output");
+    return o->words != NULL
+               ? 0
+               : gpul_fail(err, GPUL_ENOMEM, "out of memory for output");
 }
 
 /* ---- credit ------------------------------------------------------------- */
@@ -324,7 +326,8 @@ int output_add(struct output *o, uint32_t local_rank,
     struct stream *s = calloc(1, sizeof(*s));
     if (s == NULL) {
         close(fd);
-        return gpul_fail(err, GPUL_ENOMEM, "output of a rank");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for output of a rank");
     }
     int rc = uv_poll_init(o->loop, &s->poll, fd);
     if (rc != 0) {

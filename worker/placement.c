@@ -110,7 +110,7 @@ int placement_make(struct binding **out, const struct placement_input *in,
     int rc = GPUL_ENOMEM;
     *out = NULL;
     if (s == NULL || visible == NULL) {
-        gpul_fail(err, GPUL_ENOMEM, "binding of ranks");
+        gpul_fail(err, GPUL_ENOMEM, "out of memory to bind ranks");
     } else {
         rc = read_scene(s, in, visible, err);
     }

@@ -81,7 +81,8 @@ static int add_own(struct probe_site *s, const char *const *inherited,
     s->environment =
         calloc(n + count_of(inherited) + 1, sizeof(*s->environment));
     if (s->environment == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "environment of the probes");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for the environment of the probes");
     }
     memcpy(s->environment, s->rank.strings, n * sizeof(*s->environment));
     for (; *inherited != NULL; inherited++) {

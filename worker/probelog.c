@@ -111,7 +111,8 @@ int probelog_open(struct probelog **out, uv_loop_t *loop, int fd,
     *out = NULL;
     if (l == NULL) {
         close(fd);
-        return gpul_fail(err, GPUL_ENOMEM, "output of a probe");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for output of a probe");
     }
     fcntl(fd, F_SETFL, O_RDONLY | O_NONBLOCK);
     int rc = uv_poll_init(loop, &l->poll, fd);

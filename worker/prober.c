@@ -77,12 +77,20 @@ static void on_message(void *arg, const Gpul__Frame *frame)
 }
 
 /* A probe that says nonsense is as good as dead. */
+/* It cannot be talked to. */
+static void give_up(struct prober_process *c, const struct gpul_error *why)
+{
+    snprintf(c->fault, sizeof(c->fault), "%.*s", PROBER_FAULT_BYTES - 1,
+             why->text);
+    kill(c->pid, SIGKILL);
+}
+
 static void on_closed(void *arg, const struct gpul_error *why)
 {
     struct prober_process *c = arg;
     c->channel = NULL;
     if (why != NULL && why->status != GPUL_ECLOSED && c->pid != 0) {
-        kill(c->pid, SIGKILL);
+        give_up(c, why);
     }
     check_ended(c);
 }
@@ -226,10 +234,11 @@ static void attach(struct prober_process *c, const struct prober_start *start,
         c->stage = (struct nccl_log){0};
         probelog_show(c->nccl_log, on_nccl_log, c);
     }
+    struct gpul_error err;
     if (gpul_transport_open(&c->channel, p->loop, e->channel[0],
-                            GPUL_PEER_PROBE, &handlers, c, NULL) != 0) {
+                            GPUL_PEER_PROBE, &handlers, c, &err) != 0) {
         c->channel = NULL;
-        kill(c->pid, SIGKILL);
+        give_up(c, &err);
         return;
     }
     gpul_transport_send_bytes(c->channel, start->bytes, start->n, NULL);
@@ -254,6 +263,7 @@ int prober_start(struct prober *p, const struct prober_start *start,
     }
     snprintf(c->how, sizeof(c->how), "it ended without a result");
     c->is_abandoned = false;
+    c->fault[0] = 0;
     attach(c, start, &ends);
     return 0;
 }
@@ -369,7 +379,9 @@ static void describe_end(struct prober_process *c, int status)
 {
     char line[PROBELOG_LINE_BYTES] = "";
     char path[PATH_SHOWN_BYTES] = "";
-    if (WIFSIGNALED(status)) {
+    if (WIFSIGNALED(status) && c->fault[0] != 0) {
+        snprintf(c->how, sizeof(c->how), "it was killed: %s", c->fault);
+    } else if (WIFSIGNALED(status)) {
         char name[GPUL_SIGNAL_TEXT_BYTES];
         snprintf(c->how, sizeof(c->how), "it was ended by %s",
                  gpul_format_signal(name, (uint32_t)WTERMSIG(status)));

@@ -33,7 +33,7 @@ struct prober_handlers {
                      bool is_abandoned);
 };
 
-enum { PROBER_HOW_BYTES = 620 };
+enum { PROBER_HOW_BYTES = 620, PROBER_FAULT_BYTES = 128 };
 
 struct prober_process {
     struct prober *prober;
@@ -44,6 +44,7 @@ struct prober_process {
     const char *log_pattern;        /* as in struct prober_start */
     pid_t pid;                      /* 0: not running */
     bool is_abandoned;
+    char fault[PROBER_FAULT_BYTES]; /* why we killed it; "": we did not */
     char how[PROBER_HOW_BYTES];
 };
 

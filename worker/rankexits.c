@@ -38,10 +38,30 @@ static void free_exits(struct rankexits *x, size_t n)
 void rankexits_release(struct rankexits *x)
 {
     free_exits(x, x->count);
+    while (x->spare_count > 0) {
+        free(x->spare[--x->spare_count]);
+    }
+    free(x->spare);
     free(x->list);
+    x->spare = NULL;
     x->list = NULL;
-    x->room = 0;
     kernlog_close(&x->kernlog);
+}
+
+/* What no rank may end without: it must not fail when one does. */
+static bool make_room(struct rankexits *x, uint32_t ranks)
+{
+    x->list = calloc(ranks, sizeof(*x->list));
+    x->spare = calloc(ranks, sizeof(*x->spare));
+    bool has_room = x->list != NULL && x->spare != NULL;
+    while (has_room && x->spare_count < ranks) {
+        Gpul__Exit *e = malloc(sizeof(*e));
+        has_room = e != NULL;
+        if (has_room) {
+            x->spare[x->spare_count++] = e;
+        }
+    }
+    return has_room;
 }
 
 int rankexits_begin(struct rankexits *x, uint32_t ranks, bool are_held,
@@ -51,9 +71,9 @@ int rankexits_begin(struct rankexits *x, uint32_t ranks, bool are_held,
     kernlog_open(&x->kernlog);
     x->has_missed_some = are_held;
     x->evidence_count = 0;
-    x->list = calloc(ranks, sizeof(*x->list));
-    x->room = x->list != NULL ? ranks : 0;
-    return x->list != NULL ? 0 : gpul_fail(err, GPUL_ENOMEM, "%u ranks", ranks);
+    return make_room(x, ranks) ? 0
+                               : gpul_fail(err, GPUL_ENOMEM,
+                                           "out of memory for %u ranks", ranks);
 }
 
 bool rankexits_wait(const struct rankexits *x)
@@ -73,13 +93,11 @@ size_t rankexits_take(struct rankexits *x, Gpul__Exit ***exits)
 
 static Gpul__Exit *add(struct rankexits *x, uint32_t rank)
 {
-    assert(x->count < x->room);
-    Gpul__Exit *e = malloc(sizeof(*e));
-    if (e != NULL) {
-        gpul__exit__init(e);
-        e->rank = rank;
-        x->list[x->count++] = e;
-    }
+    assert(x->spare_count > 0);
+    Gpul__Exit *e = x->spare[--x->spare_count];
+    gpul__exit__init(e);
+    e->rank = rank;
+    x->list[x->count++] = e;
     return e;
 }
 
@@ -99,10 +117,8 @@ void rankexits_add_refused(struct rankexits *x, uint32_t rank, int exec_errno,
                            const char *text)
 {
     Gpul__Exit *e = add(x, rank);
-    if (e != NULL) {
-        e->exec_errno = (uint32_t)exec_errno;
-        set_text(&e->text, text);
-    }
+    e->exec_errno = (uint32_t)exec_errno;
+    set_text(&e->text, text);
 }
 
 void rankexits_add_port_taken(struct rankexits *x, uint32_t rank, uint16_t port)
@@ -111,11 +127,9 @@ void rankexits_add_port_taken(struct rankexits *x, uint32_t rank, uint16_t port)
     snprintf(text, sizeof(text),
              "port %u was taken by another program before the start", port);
     Gpul__Exit *e = add(x, rank);
-    if (e != NULL) {
-        e->code = 1;
-        e->is_bind_error = true;
-        set_text(&e->text, text);
-    }
+    e->code = 1;
+    e->is_bind_error = true;
+    set_text(&e->text, text);
 }
 
 static bool is_bind_error(const struct lastwords *words,
@@ -202,9 +216,6 @@ void rankexits_add_ended(struct rankexits *x, const struct launch *launch,
                          uint32_t local_rank, const struct rankend *end)
 {
     Gpul__Exit *e = add(x, launch->first_rank + local_rank);
-    if (e == NULL) {
-        return;
-    }
     e->pid = (uint32_t)end->pid;
     e->ran_ms = end->ran_ms;
     e->cpu_ms = end->cpu_ms;

@@ -34,8 +34,9 @@ struct rankexits {
     struct kernlog kernlog;
     bool has_missed_some; /* a rank may have been killed before we looked */
     size_t evidence_count;
-    Gpul__Exit **list; /* room for all ranks; owned */
-    size_t room;
+    Gpul__Exit **list;  /* room for all ranks; owned */
+    Gpul__Exit **spare; /* one for each that has not ended; owned */
+    size_t spare_count;
     size_t count;
     size_t taken;
 };
@@ -49,8 +50,7 @@ void rankexits_release(struct rankexits *x);
 int rankexits_begin(struct rankexits *x, uint32_t ranks, bool are_held,
                     struct gpul_error *err);
 
-/* Each adds one exit. Without memory there is none: the rank still counts as
- * ended, and the coordinator hears of it by Idle at the latest. */
+/* Each adds one exit; without memory it lacks its text or its evidence. */
 void rankexits_add_refused(struct rankexits *x, uint32_t rank, int exec_errno,
                            const char *text);
 void rankexits_add_port_taken(struct rankexits *x, uint32_t rank,

@@ -86,7 +86,9 @@ int ranklogs_begin_folder(struct ranklogs *l, const char *log_dir,
         return 0;
     }
     l->log_dir = strdup(log_dir);
-    return l->log_dir != NULL ? 0 : gpul_fail(err, GPUL_ENOMEM, "log folder");
+    return l->log_dir != NULL ? 0
+                              : gpul_fail(err, GPUL_ENOMEM,
+                                          "out of memory for the log folder");
 }
 
 bool ranklogs_is_on(const struct ranklogs *l)
@@ -167,7 +169,8 @@ static int make_folder(struct ranklogs *l, struct gpul_error *err)
         rc = enter(&l->folder, job, l->name, path, err);
         close(job);
         if (rc == 0 && keep_made(l, l->name, "") != 0) {
-            rc = gpul_fail(err, GPUL_ENOMEM, "log folder %s", path);
+            rc = gpul_fail(err, GPUL_ENOMEM, "log folder %s: out of memory",
+                           path);
         }
     }
     return rc;
@@ -345,7 +348,7 @@ int ranklogs_resume(struct ranklogs *l, const char *folder,
         }
     }
     closedir(entries);
-    return rc == 0 ? 0 : gpul_fail(err, rc, "log files");
+    return rc == 0 ? 0 : gpul_fail(err, rc, "out of memory for log files");
 }
 
 /* ---- removing ----------------------------------------------------------- */

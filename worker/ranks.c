@@ -65,7 +65,7 @@ int ranks_create(struct ranks **out, struct keeperlink *keeper,
     struct ranks *r = calloc(1, sizeof(*r));
     *out = r;
     if (r == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "ranks");
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory for the ranks");
     }
     r->keeper = keeper;
     r->input = streams->input;
@@ -111,7 +111,8 @@ static int make_room(struct ranks *r, uint32_t count, bool are_held,
     int rc = rankexits_begin(&r->exits, count, are_held, err);
     r->list = rc == 0 ? calloc(count, sizeof(*r->list)) : NULL;
     if (r->list == NULL) {
-        return gpul_fail(rc == 0 ? err : NULL, GPUL_ENOMEM, "%u ranks", count);
+        return gpul_fail(rc == 0 ? err : NULL, GPUL_ENOMEM,
+                         "out of memory for %u ranks", count);
     }
     r->count = count;
     return 0;
@@ -359,7 +360,9 @@ int ranks_start(struct ranks *r, const struct launch *launch,
 int ranks_fail(struct ranks *r, const Gpul__Assign *assign,
                const struct gpul_error *why, struct gpul_error *err)
 {
-    int exec_errno = why->status == GPUL_ELIMIT ? E2BIG : EINVAL;
+    int exec_errno = why->status == GPUL_ELIMIT   ? E2BIG
+                     : why->status == GPUL_ENOMEM ? ENOMEM
+                                                  : EINVAL;
     int rc = make_room(r, assign->rank_count, false, err);
     if (rc != 0) {
         return rc;

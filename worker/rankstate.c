@@ -102,7 +102,8 @@ int rankstate_look_take(struct rankstate_look *look, struct gpul_error *err)
     closedir(folder);
     if (!has_room) {
         rankstate_look_release(look);
-        return gpul_fail(err, GPUL_ENOMEM, "a list of processes");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for a list of processes");
     }
     if (look->count > 0) {
         qsort(look->list, look->count, sizeof(*look->list), compare_processes);
@@ -303,7 +304,8 @@ int rankstate_read(struct rankstate *out, const pid_t *pids, size_t count,
     if (owners == NULL || favourites == NULL) {
         free(owners);
         free(favourites);
-        return gpul_fail(err, GPUL_ENOMEM, "states of %zu ranks", count);
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for states of %zu ranks", count);
     }
     size_t used = list_owners(owners, pids, count);
     for (size_t i = 0; used > 0 && i < now->count; i++) {

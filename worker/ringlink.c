@@ -163,7 +163,11 @@ static int parse_literal(struct addrinfo **out, const char *address,
     };
     char service[8];
     snprintf(service, sizeof(service), "%u", port);
-    if (getaddrinfo(address, service, &hints, out) != 0) {
+    int failure = getaddrinfo(address, service, &hints, out);
+    if (failure == EAI_MEMORY) {
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory for an address");
+    }
+    if (failure != 0) {
         return gpul_fail(err, GPUL_EINVAL, "\"%s\" is not a literal address",
                          address);
     }

@@ -123,7 +123,8 @@ int startspec_encode(struct gpul_buf *out, const struct startspec *spec,
     memcpy(head.nodes, spec->nodes, sizeof(head.nodes));
     uint8_t *base = gpul_buf_extend(out, head.bytes);
     if (base == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "the start of %s: %zu bytes",
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for the start of %s: %zu bytes",
                          spec->path, (size_t)head.bytes);
     }
     struct writer w = {base, base + sizeof(head), sizeof(head) + table};

@@ -95,7 +95,7 @@ int workload_create(struct workload **out, const struct workload_config *config,
     struct workload *w = calloc(1, sizeof(*w));
     *out = NULL;
     if (w == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "workload");
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
     }
     w->loop = config->loop;
     w->keeper = config->keeper;

@@ -33,7 +33,8 @@ int world_begin(struct world *w, uint32_t node_count, uint32_t world_size,
     if (w->port_bases == NULL || w->rank_counts == NULL ||
         w->first_ranks == NULL) {
         world_release(w);
-        return gpul_fail(err, GPUL_ENOMEM, "roster of %u nodes", node_count);
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for roster of %u nodes", node_count);
     }
     w->node_count = node_count;
     w->world_size = world_size;

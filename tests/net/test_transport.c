@@ -240,6 +240,18 @@ static void test_no_memory(void **state)
     assert_int_equal(e.status, GPUL_ENOMEM);
     close(fd);
 
+    /* Nor is a message left out that there is no memory to encode. */
+    fd = ends_open_pair(&e, GPUL_PEER_NODE);
+    Gpul__Frame frame = sample_frame(GPUL__FRAME__BODY_EXITS);
+    memory_fail_at(1);
+    err = (struct gpul_error){0};
+    assert_int_equal(gpul_transport_send(e.t, &frame, &err), GPUL_ENOMEM);
+    assert_memory_equal(err.text, "no memory for \"exits\" of ", 25);
+    assert_int_equal(gpul_transport_send(e.t, &frame, NULL), GPUL_ECLOSED);
+    ends_run_until(&e.closed, 1);
+    assert_int_equal(e.status, GPUL_ENOMEM);
+    close(fd);
+
     fd = ends_open_pair(&e, GPUL_PEER_NODE);
     ends_write_all(fd, "\0", 1);
     memory_fail_at(1);

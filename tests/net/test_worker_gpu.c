@@ -258,8 +258,8 @@ static void test_deaths(void **state)
                     "that it wrote is \"free(): invalid pointer\""},
         {"1:exit", "it ended with exit code 9; the last that it wrote is "
                    "\"PMI_RANK=(unset)\""},
-        {"1:nonsense", "it was ended by signal 9 (SIGKILL); the last that it "
-                       "wrote is \"PMI_RANK=(unset)\""},
+        {"1:nonsense", "it was killed: unknown message from a probe; the last "
+                       "that it wrote is \"PMI_RANK=(unset)\""},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         char error[400], both[64];

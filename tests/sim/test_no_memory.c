@@ -324,6 +324,19 @@ static void lose_keeper(struct play *p, uint32_t conn)
     say(p, conn, &frame);
 }
 
+/* The user does not want it any more. */
+static void cancel(struct play *p, uint32_t conn)
+{
+    Gpul__Cancel cancel = GPUL__CANCEL__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    cancel.signal = 2;
+    frame.body_case = GPUL__FRAME__BODY_CANCEL;
+    frame.cancel = &cancel;
+    if (conn == 0) {
+        operate(p, &frame);
+    }
+}
+
 enum story {
     ON_HOST,
     ON_GPUS,
@@ -331,6 +344,7 @@ enum story {
     OPEN,
     WITH_LINKS,
     IN_VAIN,
+    CANCELED,
     STORIES
 };
 
@@ -350,6 +364,8 @@ static int play(size_t fail_at, enum story story)
                         pass, end_rank, leave},
         [IN_VAIN] = {join, get_ready, open_links, dial_in_vain, end_rank,
                      leave},
+        [CANCELED] = {join, get_ready, start_listening, pass, cancel, end_rank,
+                      leave},
     };
     struct play p = {.has_gpus = story == ON_GPUS,
                      .is_open = story == OPEN,
@@ -427,6 +443,13 @@ static void test_each_allocation_with_links(void **state)
     fail_each_allocation(IN_VAIN);
 }
 
+/* And where the user stops it. */
+static void test_each_allocation_canceled(void **state)
+{
+    (void)state;
+    fail_each_allocation(CANCELED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_each_allocation_with_crashes),
         cmocka_unit_test(test_each_allocation_of_open_job),
         cmocka_unit_test(test_each_allocation_with_links),
+        cmocka_unit_test(test_each_allocation_canceled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,8 @@ struct play {
     const char *log_dir;        /* of the job; NULL: none */
     char line[PLAY_LINE_BYTES]; /* what the last step did */
     bool has_left;
+    bool may_fail; /* a step, and none is looked at; else that fails the test */
+    int status;    /* of the last step */
 };
 
 /* At 1000 ms; join timeout 10 s. */
