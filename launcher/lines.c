@@ -27,7 +27,8 @@ static const uint8_t *find(const uint8_t *at, const uint8_t *end, int byte)
 
 void lines_input_init(struct lines_input *input, const uint8_t *bytes, size_t n)
 {
-    *input = (struct lines_input){.at = bytes, .end = bytes + n};
+    *input =
+        (struct lines_input){.at = bytes, .end = n > 0 ? bytes + n : bytes};
     input->newline = find(input->at, input->end, '\n');
 }
 

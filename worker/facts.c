@@ -43,7 +43,7 @@ static char *copy_line(const char *text)
 {
     char *copy = strndup(text, strcspn(text, "\n"));
     if (copy != NULL) {
-        gpul_text_clean(copy, GPUL_NAME_BYTES_MAX);
+        gpul_text_clean_line(copy, GPUL_NAME_BYTES_MAX);
     }
     return copy;
 }
@@ -378,7 +378,8 @@ int facts_read(struct facts *f, const char *root,
     if (rc != 0 || f->message.hostname == NULL || f->message.kernel == NULL ||
         f->message.boot_id == NULL) {
         facts_release(f);
-        return gpul_fail(err, GPUL_ENOMEM, "facts of this node");
+        return gpul_fail(err, GPUL_ENOMEM,
+                         "out of memory for the facts of this node");
     }
     return 0;
 }
