@@ -113,15 +113,19 @@ rm -f "$scratch"/up.* "$scratch/end"
 launch_behind --nodes 3 -- sh -c "env >'$scratch/env.'\$RANK
     : >'$scratch/up'.\$RANK; until [ -e '$scratch/end' ]; do sleep 0.05; done"
 within 60 "the ranks did not come up" are_up 3
-listening | sort >"$scratch/listening"
-cat "$scratch/listening"
-horovod=$(sed -n 's/^HOROVOD_GLOO_RENDEZVOUS_PORT=//p' "$scratch/env.0")
-port=$(tr '\0' ' ' <"/proc/$(agent_of local-0)/cmdline" |
-    grep -oE '127\.0\.0\.1:[0-9]+' | cut -d: -f2)
-# /proc/net/tcp has the bytes of an address in the machine's order.
-printf '%s tcp 0100007F:%04X\n' gpulaunch-agent "$horovod" \
-    gpulaunch-coord "$port" | diff - "$scratch/listening" ||
-    fail "not exactly these listen"
+if [ "$EUID" -ne 0 ]; then
+    echo "not checked: the sockets of these programs are root's to see"
+else
+    listening | sort >"$scratch/listening"
+    cat "$scratch/listening"
+    horovod=$(sed -n 's/^HOROVOD_GLOO_RENDEZVOUS_PORT=//p' "$scratch/env.0")
+    port=$(tr '\0' ' ' <"/proc/$(agent_of local-0)/cmdline" |
+        grep -oE '127\.0\.0\.1:[0-9]+' | cut -d: -f2)
+    # /proc/net/tcp has the bytes of an address in the machine's order.
+    printf '%s tcp 0100007F:%04X\n' gpulaunch-agent "$horovod" \
+        gpulaunch-coord "$port" | diff - "$scratch/listening" ||
+        fail "not exactly these listen"
+fi
 
 it "a rank inherits its standard streams and the pipe for steps, and no more"
 ranks=0

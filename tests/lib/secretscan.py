@@ -9,7 +9,9 @@ line, its environment, and the regular and memory files that it has open. Each
 key is looked for as bytes, as hexadecimal digits of either case and as base64
 at any offset. Prints one line for each find, without the bytes, and ends with
 1 if there is one. What cannot be read is an error (2): not looked at is not
-clean. A process or file that has gone meanwhile is none.
+clean. But of a program that hides itself from its user's other programs, all
+but the command line is root's to look at; there are so many "hidden". A process
+or file that has gone meanwhile is none.
 """
 import base64
 import errno
@@ -50,9 +52,18 @@ def needles(secret, job, names):
             yield name + " in base64", form
 
 
+def is_hidden(place):
+    """Is it a process that only root may look into?"""
+    path = "/proc/%s/environ" % place[4:]
+    return (place.startswith("pid:") and os.geteuid() != 0 and
+            os.path.exists(path) and not os.access(path, os.R_OK))
+
+
 def files_of_process(pid):
     folder = "/proc/%s/" % pid
     yield folder + "cmdline"
+    if is_hidden("pid:" + pid):
+        return
     yield folder + "environ"
     for fd in os.listdir(folder + "fd"):
         path = folder + "fd/" + fd
@@ -103,7 +114,9 @@ def main(arguments):
         count, found = scan(place, wanted)
         total += count
         finds += found
-    print("\n".join(sorted(set(finds)) + ["%d files read" % total]))
+    hidden = sum(is_hidden(place) for place in arguments[3:])
+    print("\n".join(sorted(set(finds)) + ["%d files read%s" % (
+        total, ", %d hidden" % hidden if hidden else "")]))
     return 1 if finds else 0
 
 
