@@ -10,7 +10,7 @@ enum { KEPT_BYTES = 4 << 10 };
 void lines_init(struct lines *l)
 {
     *l = (struct lines){0};
-    gpul_buf_init(&l->held, LINES_HELD_BYTES_MAX);
+    gpul_buf_init(&l->held, LINES_HELD_BYTES_MAX + LINES_TORN_BYTES_MAX);
 }
 
 void lines_release(struct lines *l)
@@ -50,6 +50,24 @@ static void give(struct lines *l, struct line *line)
     l->is_given = true;
 }
 
+/* Would a cut before `next` tear what belongs together? */
+static bool is_torn(const struct gpul_buf *held, uint8_t next)
+{
+    enum { ESC = 0x1b };
+    size_t at = held->used;
+    if ((next & 0xc0) == 0x80) {
+        return true; /* UTF-8 */
+    }
+    while (at > 0 && held->used - at < LINES_TORN_BYTES_MAX &&
+           held->data[at - 1] >= ' ' && held->data[at - 1] <= '?') {
+        at--; /* parameters, or plain text */
+    }
+    if (at > 0 && held->data[at - 1] == '[') {
+        at--;
+    }
+    return at > 0 && held->data[at - 1] == ESC;
+}
+
 /* Hold text up to `end`. True when the longest line is full: `at` is then
  * where the rest begins. */
 static bool hold(struct lines *l, struct lines_input *input, const uint8_t *end,
@@ -64,9 +82,16 @@ static bool hold(struct lines *l, struct lines_input *input, const uint8_t *end,
         l->is_returned = false;
     }
     l->is_shown = false;
-    size_t fits = LINES_HELD_BYTES_MAX - l->held.used;
+    size_t fits = l->held.used < LINES_HELD_BYTES_MAX
+                      ? LINES_HELD_BYTES_MAX - l->held.used
+                      : 0;
     size_t taken = n < fits ? n : fits;
-    if (gpul_buf_append(&l->held, input->at, taken) != 0) {
+    gpul_buf_append(&l->held, input->at, taken);
+    while (taken < n && l->held.used < l->held.bytes_max &&
+           is_torn(&l->held, input->at[taken])) {
+        gpul_buf_append(&l->held, input->at + taken++, 1);
+    }
+    if (l->held.is_failed) {
         *rc = GPUL_ENOMEM;
         forget(l);
     }

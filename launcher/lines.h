@@ -18,8 +18,9 @@
 
 #include "common/buf.h"
 
-/* A line longer than this is cut into several. */
-enum { LINES_HELD_BYTES_MAX = 64 << 10 };
+/* A line longer than this is cut into several; a little later where that would
+ * tear a character or a colour, which are bytes of harm by themselves. */
+enum { LINES_HELD_BYTES_MAX = 64 << 10, LINES_TORN_BYTES_MAX = 96 };
 
 struct lines {
     struct gpul_buf held; /* the line that has no end yet */

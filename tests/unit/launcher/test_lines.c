@@ -132,6 +132,54 @@ static void test_long_line(void **state)
     free(text);
 }
 
+/* The first line of `torn` behind so many x that byte `before` of it is the
+ * first that is over 64 KiB, however the bytes arrive. */
+static void check_cut(const char *torn, size_t before, size_t expected,
+                      size_t step)
+{
+    size_t n = LINES_HELD_BYTES_MAX - before + strlen(torn);
+    char *text = malloc(n + 1);
+    struct lines l;
+    struct gpul_buf out;
+    assert_non_null(text);
+    memset(text, 'x', n);
+    memcpy(text + n - strlen(torn), torn, strlen(torn) + 1);
+    lines_init(&l);
+    gpul_buf_init(&out, OUT_BYTES_MAX);
+    for (size_t at = 0; at < n; at += step) {
+        feed(&l, &out, text + at, n - at < step ? n - at : step);
+    }
+    finish(&l, &out);
+    assert_int_equal(out.data[LINES_HELD_BYTES_MAX - before + expected], '|');
+    assert_int_equal(out.used, n + 2);
+    lines_release(&l);
+    gpul_buf_release(&out);
+    free(text);
+}
+
+/* It is not cut within a character or a colour. */
+static void test_torn(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t before;
+        size_t expected;
+    } cuts[] = {
+        {"plain text", 4, 4},        {"a\xe2\x82\xac and", 2, 4},
+        {"a\xe2\x82\xac and", 3, 4}, {"a\xe2\x82\xac and", 1, 1},
+        {"a\x1b[1;31mred", 2, 8},    {"a\x1b[1;31mred", 3, 8},
+        {"a\x1b[1;31mred", 7, 8},    {"a\x1b[1;31mred", 8, 8},
+        {"a\x1b[1;31mred", 1, 1},    {"[1;31 is no colour", 4, 4},
+    };
+    static const size_t steps[] = {1, 7, 4096, 1 << 20};
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+        for (size_t k = 0; k < sizeof(steps) / sizeof(steps[0]); k++) {
+            check_cut(cuts[i].text, cuts[i].before, cuts[i].expected, steps[k]);
+        }
+    }
+}
+
 static void check_bar(const struct lines *l, const char *text, bool is_shown)
 {
     struct line bar;
@@ -187,9 +235,8 @@ static void test_bar(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_held),
-        cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_lines),     cmocka_unit_test(test_held),
+        cmocka_unit_test(test_long_line), cmocka_unit_test(test_torn),
         cmocka_unit_test(test_bar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
