@@ -17,6 +17,7 @@
 #include "tests/fuzz/fuzz_away.h"
 #include "tests/fuzz/fuzz_links.h"
 #include "tests/fuzz/fuzz_probes.h"
+#include "tests/fuzz/fuzz_says.h"
 #include "tests/lib/fuzz.h"
 #include "tests/lib/memory.h"
 
@@ -137,6 +138,7 @@ static void send_job(struct world *w, uint8_t choice)
     Gpul__Command command = GPUL__COMMAND__INIT;
     Gpul__Environment environment = GPUL__ENVIRONMENT__INIT;
     Gpul__InputTarget target = GPUL__INPUT_TARGET__INIT;
+    Gpul__Hang hang = GPUL__HANG__INIT;
     Gpul__Job job = GPUL__JOB__INIT;
     self_test.level = choice & 1u;
     self_test.backend = (choice & 128u) != 0
@@ -160,6 +162,11 @@ static void send_job(struct world *w, uint8_t choice)
     job.warning_ms = 4000;
     target.is_all = (choice & 32u) != 0;
     job.input_target = &target;
+    hang.watch = (choice & 1u) != 0 ? GPUL__HANG__WATCH__GIVEN
+                                    : GPUL__HANG__WATCH__LEARNED;
+    hang.limit_ms = (choice & 1u) != 0 ? 1000 : 0;
+    hang.stops_job = (choice & 4u) != 0;
+    job.hang = &hang;
     job.self_test = &self_test;
     job.command = &command;
     job.environment = &environment;
@@ -184,69 +191,12 @@ static void from_node(struct world *w, uint32_t conn, Gpul__Frame *frame)
     }
 }
 
-static void say_hello(struct world *w, uint32_t conn, struct input *in)
+/* One of the messages that a byte decides. */
+static void say(struct world *w, uint32_t conn, struct input *in,
+                enum fuzz_says what)
 {
-    uint8_t choice = take(in);
-    char name[] = {'n', (char)('0' + choice % 4), 0};
-    Gpul__Facts facts = GPUL__FACTS__INIT;
-    Gpul__Hello hello = GPUL__HELLO__INIT;
-    facts.hostname = wire_text((choice & 128u) != 0 ? "h1" : "h");
-    facts.address = wire_text((choice & 64u) != 0 ? "127.0.0.1" : "10.0.0.1");
-    facts.cores = 1;
-    facts.gpus = choice >> 4 & 3u;
-    hello.protocol_min = 1;
-    hello.protocol_max = 1;
-    hello.job_id = wire_text("j");
-    hello.node_name = name;
-    hello.instance = conn;
-    hello.facts = &facts;
     Gpul__Frame frame = GPUL__FRAME__INIT;
-    frame.body_case = GPUL__FRAME__BODY_HELLO;
-    frame.hello = &hello;
-    from_node(w, conn, &frame);
-}
-
-static void say_ready(struct world *w, uint32_t conn, struct input *in)
-{
-    Gpul__Ready ready = GPUL__READY__INIT;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    ready.port_base = take(in) * 257u;
-    ready.error = wire_text(ready.port_base == 0 ? "none" : "");
-    frame.body_case = GPUL__FRAME__BODY_READY;
-    frame.ready = &ready;
-    from_node(w, conn, &frame);
-}
-
-static void say_listening(struct world *w, uint32_t conn, struct input *in)
-{
-    Gpul__ProbeListening listening = GPUL__PROBE_LISTENING__INIT;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    listening.address = wire_text("10.0.0.2");
-    listening.port = 1u + take(in);
-    frame.body_case = GPUL__FRAME__BODY_PROBE_LISTENING;
-    frame.probe_listening = &listening;
-    from_node(w, conn, &frame);
-}
-
-static void say_result(struct world *w, uint32_t conn, struct input *in)
-{
-    uint8_t choice = take(in);
-    Gpul__ProbeRow row = GPUL__PROBE_ROW__INIT;
-    Gpul__ProbeRow *rows[] = {&row, &row};
-    Gpul__ProbeResult result = GPUL__PROBE_RESULT__INIT;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    row.bytes = 8;
-    row.count = 2;
-    row.iterations = 1;
-    row.median_ns = choice;
-    result.rows = rows;
-    result.n_rows = choice > 250 ? choice % 3u : 1;
-    result.wrong_elements = choice == 249 ? 1 : 0;
-    result.error = wire_text(choice == 240 || choice == 248 ? "broken" : "");
-    result.is_remote = choice == 240;
-    result.probe_rank = choice & 7u;
-    frame.body_case = GPUL__FRAME__BODY_PROBE_RESULT;
-    frame.probe_result = &result;
+    fuzz_says_make(&frame, what, conn, take(in));
     from_node(w, conn, &frame);
 }
 
@@ -271,57 +221,6 @@ static void say_exits(struct world *w, uint32_t conn, struct input *in)
     }
     frame.body_case = GPUL__FRAME__BODY_EXITS;
     frame.exits = &exits;
-    from_node(w, conn, &frame);
-}
-
-static void say_idle(struct world *w, uint32_t conn, struct input *in)
-{
-    char *unclean = wire_text("4711 python");
-    Gpul__Idle idle = GPUL__IDLE__INIT;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    idle.unclean = &unclean;
-    idle.n_unclean = take(in) == 255 ? 1 : 0;
-    frame.body_case = GPUL__FRAME__BODY_IDLE;
-    frame.idle = &idle;
-    from_node(w, conn, &frame);
-}
-
-static void say_output(struct world *w, uint32_t conn, struct input *in)
-{
-    static uint8_t data[GPUL_OUTPUT_BYTES_MAX];
-    Gpul__Output output = GPUL__OUTPUT__INIT;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    uint8_t choice = take(in);
-    output.rank = choice & 15u;
-    output.stream = GPUL__OUTPUT__STREAM__STDERR;
-    output.data.data = data;
-    output.data.len = 1 + (size_t)(choice >> 4) * 2000;
-    frame.body_case = GPUL__FRAME__BODY_OUTPUT;
-    frame.output = &output;
-    from_node(w, conn, &frame);
-}
-
-static void say_report(struct world *w, uint32_t conn, struct input *in)
-{
-    Gpul__EnvReport report = GPUL__ENV_REPORT__INIT;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    uint8_t choice = take(in);
-    report.rank = choice & 15u;
-    report.is_last = choice < 200;
-    frame.body_case = GPUL__FRAME__BODY_ENV_REPORT;
-    frame.env_report = &report;
-    from_node(w, conn, &frame);
-}
-
-static void say_taken(struct world *w, uint32_t conn, struct input *in)
-{
-    Gpul__InputCredit credit = GPUL__INPUT_CREDIT__INIT;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    uint8_t choice = take(in);
-    credit.bytes = choice & 127u;
-    credit.is_closed = choice >= 128;
-    frame.body_case = GPUL__FRAME__BODY_INPUT_CREDIT;
-    frame.input_credit = &credit;
     from_node(w, conn, &frame);
 }
 
@@ -482,14 +381,9 @@ static void close_operator(struct world *w)
 
 static void obey(struct world *w, struct input *in)
 {
-    typedef void (*say_fn)(struct world *, uint32_t, struct input *);
-    static const say_fn sayings[] = {
-        say_hello, say_ready,  say_listening, say_result, say_exits,
-        say_idle,  say_output, say_report,    say_bytes,
-    };
     /* Behind the others, whose numbers the corpus knows. */
     enum {
-        SAYINGS = sizeof(sayings) / sizeof(sayings[0]),
+        SAYINGS = FUZZ_SAYS_BYTES + 1,
         ON_GPUS = SAYINGS + 5,
         TAKE = ON_GPUS + FUZZ_PROBES_KINDS,
         FEED,
@@ -497,15 +391,22 @@ static void obey(struct world *w, struct input *in)
         LEAVE,
         LISTEN,
         DIAL,
+        STALL,
         INSTRUCTIONS,
     };
     uint8_t what = take(in) % INSTRUCTIONS;
     uint32_t conn = take(in) % CONNS;
     w->now_ms += (uint64_t)take(in) * LATER_MS;
-    if (what < SAYINGS) {
-        sayings[what](w, conn, in);
+    if (what == FUZZ_SAYS_EXITS) {
+        say_exits(w, conn, in);
+    } else if (what == FUZZ_SAYS_BYTES) {
+        say_bytes(w, conn, in);
+    } else if (what < SAYINGS) {
+        say(w, conn, in, (enum fuzz_says)what);
     } else if (what == TAKE) {
-        say_taken(w, conn, in);
+        say(w, conn, in, FUZZ_SAYS_TAKEN);
+    } else if (what == STALL) {
+        say(w, conn, in, FUZZ_SAYS_STALL);
     } else if (what == FEED) {
         feed(w, conn, in);
     } else if (what == RETURN) {

@@ -392,6 +392,11 @@ static void happen(struct cluster *c, const struct sim_event *event)
         fake_timer(c, event->node, (enum fake_timer)event->number,
                    event->generation);
         break;
+    case SIM_RANK_STALLS:
+    case SIM_RANK_RESUMES:
+        fake_rank_stall(c, event->node, event->number, event->generation,
+                        event->kind == SIM_RANK_RESUMES);
+        break;
     case SIM_RANK_END:
         fake_rank_end(c, event->node, event->number, event->generation);
         break;

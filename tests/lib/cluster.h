@@ -24,6 +24,8 @@ struct rank_plan {
     bool is_bind_error;
     bool runs_for_ever; /* until it is stopped */
     uint32_t output_bytes;
+    uint64_t stall_ms; /* 0: never; it stalls then, for so long */
+    uint64_t stalls_for_ms;
 };
 
 /* What a probe on a GPU does at a step: pass it, the first ones. */

@@ -95,6 +95,33 @@ void fake_rank_end(struct cluster *c, uint32_t index, uint32_t rank,
     }
 }
 
+void fake_rank_stall(struct cluster *c, uint32_t index, uint32_t rank,
+                     uint32_t generation, bool is_over)
+{
+    const struct fake_node *node = &c->nodes[index];
+    uint64_t bit = UINT64_C(1) << (rank - node->first_rank);
+    if (node->held_generation != generation || (node->rank_alive & bit) == 0 ||
+        !is_attended(node)) {
+        return;
+    }
+    Gpul__StallRow row = GPUL__STALL_ROW__INIT;
+    Gpul__StallRow *list = &row;
+    Gpul__Stall stall = GPUL__STALL__INIT;
+    Gpul__Frame frame = fake_frame(node);
+    row.rank = rank;
+    row.kind = is_over         ? GPUL__STALL_ROW__KIND__RESUMED
+               : rank % 3 == 0 ? GPUL__STALL_ROW__KIND__SILENT
+                               : GPUL__STALL_ROW__KIND__BEHIND;
+    row.steps = 7 + rank % 2;
+    row.silence_ms = 5000;
+    row.limit_ms = 5000;
+    stall.rows = &list;
+    stall.n_rows = 1;
+    frame.body_case = GPUL__FRAME__BODY_STALL;
+    frame.stall = &stall;
+    fake_send(c, node, &frame);
+}
+
 void fake_ranks_stop(struct cluster *c, uint32_t index)
 {
     struct fake_node *node = &c->nodes[index];
@@ -123,6 +150,12 @@ static void start(struct cluster *c, uint32_t index)
         if (!fate.runs_for_ever) {
             cluster_plan(c, SIM_RANK_END, index, rank, node->generation,
                          fate.run_ms);
+        }
+        if (fate.stall_ms > 0) {
+            cluster_plan(c, SIM_RANK_STALLS, index, rank, node->generation,
+                         fate.stall_ms);
+            cluster_plan(c, SIM_RANK_RESUMES, index, rank, node->generation,
+                         fate.stall_ms + fate.stalls_for_ms);
         }
     }
 }

@@ -21,6 +21,10 @@ void fake_ranks_stop(struct cluster *c, uint32_t node);
 void fake_rank_end(struct cluster *c, uint32_t node, uint32_t rank,
                    uint32_t generation);
 
+/* The agent tells that this rank makes no step, or that it goes on. */
+void fake_rank_stall(struct cluster *c, uint32_t node, uint32_t rank,
+                     uint32_t generation, bool is_over);
+
 /* The agent dies; its keeper starts another. */
 void fake_crash(struct cluster *c, uint32_t node);
 

@@ -34,7 +34,9 @@ enum sim_kind {
     SIM_OPERATOR_GONE,
     SIM_NODE_TIMER, /* `number` (enum fake_timer) of `node` */
     SIM_RANK_END,   /* rank `number` of `node` */
-    SIM_PROBE,      /* step number % 8 of local probe number / 8 of `node` */
+    SIM_RANK_STALLS,
+    SIM_RANK_RESUMES,
+    SIM_PROBE, /* step number % 8 of local probe number / 8 of `node` */
     SIM_NODE_DIES,
     SIM_AGENT_CRASHES,
     SIM_KEEPER_DIES,

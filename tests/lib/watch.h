@@ -83,8 +83,9 @@ struct watch {
     bool is_doomed;       /* a node is away: this generation comes to nothing */
     uint32_t anew;        /* generations that were begun so */
     uint32_t returns;     /* of nodes while their ranks ran */
-    bool has_ended;       /* JobEnd was told */
-    bool has_finished;    /* Finish was sent */
+    uint32_t stall_reports;
+    bool has_ended;    /* JobEnd was told */
+    bool has_finished; /* Finish was sent */
     /* The step being taken. */
     bool is_tick;
     bool is_hello;

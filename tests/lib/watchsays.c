@@ -230,6 +230,10 @@ void watch_told(struct cluster *c, const Gpul__Frame *frame)
         frame->event->kind == GPUL__EVENT__KIND__STOPPING) {
         see_end(c);
     }
+    if (frame->body_case == GPUL__FRAME__BODY_EVENT &&
+        frame->event->kind == GPUL__EVENT__KIND__STALL) {
+        w->stall_reports++;
+    }
     if (frame->body_case == GPUL__FRAME__BODY_JOB_END) {
         see_end(c);
         w->has_ended = true;

@@ -11,6 +11,7 @@
 
 #include "tests/lib/cluster.h"
 #include "tests/lib/watch.h"
+#include "tests/sim/random_draw.h"
 
 enum {
     SEEDS = 10000,
@@ -28,24 +29,13 @@ struct fate {
     bool has_crashes[NODES_MAX];
 };
 
-static uint64_t below(struct cluster *c, uint64_t bound)
-{
-    return gpul_rng_below(&c->rng, bound);
-}
-
-/* True in `percent` of a hundred draws. */
-static bool chance(struct cluster *c, unsigned percent)
-{
-    return below(c, 100) < percent;
-}
-
 static uint64_t draw_delay(struct cluster *c)
 {
     const struct fate *fate = c->arg;
-    if (chance(c, 1)) {
-        return 1 + below(c, 40 * fate->delay_max_ms);
+    if (random_chance(c, 1)) {
+        return 1 + random_below(c, 40 * fate->delay_max_ms);
     }
-    return 1 + below(c, fate->delay_max_ms);
+    return 1 + random_below(c, fate->delay_max_ms);
 }
 
 static struct rank_plan plan(struct cluster *c, uint32_t rank,
@@ -57,22 +47,22 @@ static struct rank_plan plan(struct cluster *c, uint32_t rank,
 
 static struct rank_plan draw_rank(struct cluster *c, bool has_faults)
 {
-    struct rank_plan plan = {.run_ms = below(c, 3000)};
-    if (chance(c, 20)) {
-        plan.output_bytes = (uint32_t)below(c, 8000);
+    struct rank_plan plan = {.run_ms = random_below(c, 3000)};
+    if (random_chance(c, 20)) {
+        plan.output_bytes = (uint32_t)random_below(c, 8000);
     }
-    if (!has_faults || !chance(c, 15)) {
+    if (!has_faults || !random_chance(c, 15)) {
         return plan;
     }
-    switch (below(c, 5)) {
+    switch (random_below(c, 5)) {
     case 0:
-        plan.code = 1 + (uint32_t)below(c, 255);
+        plan.code = 1 + (uint32_t)random_below(c, 255);
         break;
     case 1:
         plan.signal = SIGSEGV;
         break;
     case 2:
-        plan.exec_errno = chance(c, 50) ? 2 : 13;
+        plan.exec_errno = random_chance(c, 50) ? 2 : 13;
         break;
     case 3:
         plan.code = 1;
@@ -92,11 +82,11 @@ static void draw_ranks(struct cluster *c, struct fate *fate, bool has_faults)
             fate->ranks[generation][rank] = draw_rank(c, has_faults);
         }
     }
-    if (has_faults && chance(c, 15)) {
+    if (has_faults && random_chance(c, 15)) {
         uint32_t ranks = c->job.node_count * c->job.ranks_per_node;
-        struct rank_plan *unlucky = &fate->ranks[0][below(c, ranks)];
+        struct rank_plan *unlucky = &fate->ranks[0][random_below(c, ranks)];
         *unlucky = (struct rank_plan){.code = 1, .is_bind_error = true};
-        unlucky->run_ms = below(c, 200);
+        unlucky->run_ms = random_below(c, 200);
     }
 }
 
@@ -112,12 +102,12 @@ static void draw_death(struct cluster *c, uint32_t index)
         GPUL__FRAME__BODY_LINK_START,    GPUL__FRAME__BODY_LINK_PEERS,
     };
     struct fake_node *node = &c->nodes[index];
-    node->dies_silently = chance(c, 40);
-    node->redials = chance(c, 50);
-    if (chance(c, 50)) {
-        node->dies_at = at[below(c, sizeof(at) / sizeof(at[0]))];
+    node->dies_silently = random_chance(c, 40);
+    node->redials = random_chance(c, 50);
+    if (random_chance(c, 50)) {
+        node->dies_at = at[random_below(c, sizeof(at) / sizeof(at[0]))];
     } else {
-        cluster_kill(c, index, below(c, 6000));
+        cluster_kill(c, index, random_below(c, 6000));
     }
 }
 
@@ -127,24 +117,25 @@ static void draw_crashes(struct cluster *c, uint32_t index)
     struct fake_node *node = &c->nodes[index];
     struct fate *fate = c->arg;
     fate->has_crashes[index] = true;
-    uint32_t crashes = 1 + (uint32_t)below(c, 4);
-    node->restart_ms = chance(c, 10) ? 9000 + below(c, 2000) : below(c, 500);
+    uint32_t crashes = 1 + (uint32_t)random_below(c, 4);
+    node->restart_ms = random_chance(c, 10) ? 9000 + random_below(c, 2000)
+                                            : random_below(c, 500);
     for (uint32_t i = 0; i < crashes; i++) {
-        cluster_crash(c, index, below(c, 8000));
+        cluster_crash(c, index, random_below(c, 8000));
     }
-    if (chance(c, 20)) {
-        uint64_t at_ms = below(c, 8000);
-        node->leaves_silently = chance(c, 50);
+    if (random_chance(c, 20)) {
+        uint64_t at_ms = random_below(c, 8000);
+        node->leaves_silently = random_chance(c, 50);
         cluster_kill_keeper(c, index, at_ms);
-        if (chance(c, 60)) {
-            cluster_tell_gone(c, index, at_ms + below(c, 100));
+        if (random_chance(c, 60)) {
+            cluster_tell_gone(c, index, at_ms + random_below(c, 100));
         }
     }
 }
 
 static void draw_weakness(struct cluster *c, struct fake_node *node)
 {
-    switch (below(c, 13)) {
+    switch (random_below(c, 13)) {
     case 10:
         node->never_links = true;
         break;
@@ -177,8 +168,8 @@ static void draw_weakness(struct cluster *c, struct fake_node *node)
         break;
     case 7:
         node->probe_error = "connection refused";
-        node->probe_is_remote = chance(c, 70);
-        node->probe_repents = chance(c, 30);
+        node->probe_is_remote = random_chance(c, 70);
+        node->probe_repents = random_chance(c, 30);
         break;
     case 8:
         node->wrong_elements = 3;
@@ -192,24 +183,24 @@ static void draw_weakness(struct cluster *c, struct fake_node *node)
 static void draw_node(struct cluster *c, uint32_t index, bool has_faults)
 {
     struct fake_node *node = &c->nodes[index];
-    node->dial_ms = below(c, 2000);
-    node->ready_ms = 1 + below(c, 500);
-    node->listen_ms = 1 + below(c, 500);
-    node->probe_ms = 1 + below(c, 1500);
-    node->stop_ms = 1 + below(c, 1000);
-    node->notice = chance(c, 30) ? "OMP_NUM_THREADS was kept" : NULL;
-    node->is_stale = chance(c, 30);
-    node->goodbye = chance(c, 20) ? "some output was lost" : NULL;
-    if (has_faults && chance(c, 10)) {
-        node->ready_ms = 29900 + below(c, 200); /* around the deadline */
+    node->dial_ms = random_below(c, 2000);
+    node->ready_ms = 1 + random_below(c, 500);
+    node->listen_ms = 1 + random_below(c, 500);
+    node->probe_ms = 1 + random_below(c, 1500);
+    node->stop_ms = 1 + random_below(c, 1000);
+    node->notice = random_chance(c, 30) ? "OMP_NUM_THREADS was kept" : NULL;
+    node->is_stale = random_chance(c, 30);
+    node->goodbye = random_chance(c, 20) ? "some output was lost" : NULL;
+    if (has_faults && random_chance(c, 10)) {
+        node->ready_ms = 29900 + random_below(c, 200); /* around the deadline */
     }
-    if (has_faults && chance(c, 10)) {
+    if (has_faults && random_chance(c, 10)) {
         draw_death(c, index);
     }
-    if (has_faults && chance(c, 8)) {
+    if (has_faults && random_chance(c, 8)) {
         draw_weakness(c, node);
     }
-    if (has_faults && chance(c, 20)) {
+    if (has_faults && random_chance(c, 20)) {
         draw_crashes(c, index);
     }
 }
@@ -227,89 +218,12 @@ static void draw_links(struct cluster *c, bool has_faults)
             .name = "eth0", .address = node->address, .mbits = 1000};
         node->links[1] = (struct fake_link){
             .name = "ib0", .address = "10.1.0.1", .is_rdma = true};
-        if (has_faults && chance(c, 15)) {
-            node->links[chance(c, 80)].cut_for = below(c, 256);
+        if (has_faults && random_chance(c, 15)) {
+            node->links[random_chance(c, 80)].cut_for = random_below(c, 256);
         }
-        if (has_faults && chance(c, 3)) {
-            node->links[0].cut_for = node->links[1].cut_for = below(c, 256);
-        }
-    }
-}
-
-/* Seldom so many that there are several unique IDs. */
-static void draw_gpus(struct cluster *c)
-{
-    bool has_many = chance(c, 5);
-    bool has_none = chance(c, 10);
-    c->self_test.backend = chance(c, 50)
-                               ? GPUL__SELF_TEST__BACKEND__BACKEND_NCCL
-                               : GPUL__SELF_TEST__BACKEND__BACKEND_AUTO;
-    for (uint32_t i = 0; i < c->job.node_count; i++) {
-        struct fake_node *node = &c->nodes[i];
-        node->gpus = has_many ? 40 : 1 + (uint32_t)below(c, 3);
-        node->step_ms = 1 + below(c, 400);
-        node->has_one_id = chance(c, 10);
-        node->has_no_split = chance(c, 10);
-        node->finding = chance(c, 10) ? "power is capped" : NULL;
-        node->setting = chance(c, 10) ? "NCCL_DEBUG=WARN" : NULL;
-        if (has_none && chance(c, 50)) {
-            node->gpus = 0;
-        }
-    }
-}
-
-static void draw_probe(struct cluster *c, struct fake_node *node)
-{
-    static const enum fake_fault faults[] = {
-        FAKE_LIES,   FAKE_REPENTS, FAKE_REPEATS, FAKE_HANGS,
-        FAKE_SILENT, FAKE_DIES,    FAKE_REMOTE,  FAKE_WRONG,
-    };
-    struct fake_probe *probe = &node->probes[below(c, 3)];
-    probe->fault = faults[below(c, sizeof(faults) / sizeof(faults[0]))];
-    probe->at = 1 + (uint32_t)below(c, 4);
-    probe->after_ms = below(c, 1500);
-    probe->state = (Gpul__ProbePhase__State)below(c, 6);
-    probe->progress = (uint32_t)below(c, 3);
-}
-
-static void draw_scout(struct cluster *c, struct fake_node *node)
-{
-    switch (below(c, 7)) {
-    case 0:
-        node->scout_error = "libnccl.so.2 was not found";
-        break;
-    case 1:
-        node->never_facts = true;
-        break;
-    case 2:
-        node->has_twin = node != &c->nodes[0];
-        break;
-    case 3:
-        node->nccl_version = "2.27.3";
-        break;
-    case 4:
-        node->nccl_version = "2.28.9+cuda13.0";
-        node->driver_version = chance(c, 50) ? 12040 : 13010;
-        break;
-    case 5:
-        node->never_ids = true;
-        break;
-    default:
-        node->reuses_id = true;
-        break;
-    }
-}
-
-static void draw_gpu_faults(struct cluster *c)
-{
-    bool is_careless = chance(c, 20);
-    for (uint32_t i = 0; i < c->job.node_count; i++) {
-        c->nodes[i].reuses_id = is_careless;
-        if (chance(c, 10)) {
-            draw_probe(c, &c->nodes[i]);
-        }
-        if (chance(c, 5)) {
-            draw_scout(c, &c->nodes[i]);
+        if (has_faults && random_chance(c, 3)) {
+            node->links[0].cut_for = node->links[1].cut_for =
+                random_below(c, 256);
         }
     }
 }
@@ -317,12 +231,12 @@ static void draw_gpu_faults(struct cluster *c)
 /* Nodes that should not get in. */
 static void draw_strangers(struct cluster *c)
 {
-    uint32_t count = (uint32_t)below(c, 4);
+    uint32_t count = (uint32_t)random_below(c, 4);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t like = (uint32_t)below(c, c->job.node_count);
+        uint32_t like = (uint32_t)random_below(c, c->job.node_count);
         struct fake_node *node = cluster_add(c, like);
-        node->dial_ms = below(c, 4000);
-        switch (below(c, 4)) {
+        node->dial_ms = random_below(c, 4000);
+        switch (random_below(c, 4)) {
         case 0:
             node->job_id = "another";
             break;
@@ -357,69 +271,71 @@ static void turn_names(struct cluster *c)
 
 static void draw_job(struct cluster *c, bool has_faults)
 {
-    c->job.join_timeout_ms = 2500 + (uint32_t)below(c, 20000);
-    c->job.grace_ms = (uint32_t)below(c, 5000);
-    c->self_test.listen_deadline_ms = 1000 + (uint32_t)below(c, 10000);
-    c->self_test.run_deadline_ms = 2000 + (uint32_t)below(c, 10000);
-    if (chance(c, 30)) {
+    c->job.join_timeout_ms = 2500 + (uint32_t)random_below(c, 20000);
+    c->job.grace_ms = (uint32_t)random_below(c, 5000);
+    c->self_test.listen_deadline_ms = 1000 + (uint32_t)random_below(c, 10000);
+    c->self_test.run_deadline_ms = 2000 + (uint32_t)random_below(c, 10000);
+    if (random_chance(c, 30)) {
         c->self_test.level = GPUL__SELF_TEST__LEVEL__OFF;
     }
-    if (has_faults && chance(c, 5)) {
+    if (has_faults && random_chance(c, 5)) {
         c->sweep.busbw_min_gbps = 400; /* more than any double has */
     }
-    if (chance(c, 50)) {
+    if (random_chance(c, 50)) {
         turn_names(c);
     }
-    if (chance(c, 10)) {
+    if (random_chance(c, 10)) {
         c->job.mode = GPUL__JOB__MODE__ENV;
-        c->job.report_all_ranks = chance(c, 50);
+        c->job.report_all_ranks = random_chance(c, 50);
     }
     /* Ranks that run for ever need it. */
-    c->job.timeout_ms =
-        has_faults || chance(c, 20) ? 20000 + (uint32_t)below(c, 40000) : 0;
-    if (c->job.timeout_ms > 0 && chance(c, 30)) {
+    c->job.timeout_ms = has_faults || random_chance(c, 20)
+                            ? 20000 + (uint32_t)random_below(c, 40000)
+                            : 0;
+    if (c->job.timeout_ms > 0 && random_chance(c, 30)) {
         c->job.warning_signal = SIGUSR1;
-        c->job.warning_ms = (uint32_t)below(c, c->job.timeout_ms);
+        c->job.warning_ms = (uint32_t)random_below(c, c->job.timeout_ms);
     }
 }
 
 /* Standard input: mostly little, so that ten thousand jobs take seconds. */
 static void draw_input(struct cluster *c)
 {
-    if (c->job.mode == GPUL__JOB__MODE__ENV || chance(c, 40)) {
+    if (c->job.mode == GPUL__JOB__MODE__ENV || random_chance(c, 40)) {
         return;
     }
     c->job.input_target = &c->input_target;
-    c->input_target.is_all = chance(c, 50);
+    c->input_target.is_all = random_chance(c, 50);
     if (!c->input_target.is_all) {
         uint32_t ranks = c->job.node_count * c->job.ranks_per_node;
-        c->input_target.rank = (uint32_t)below(c, ranks);
+        c->input_target.rank = (uint32_t)random_below(c, ranks);
     }
-    c->input_bytes = below(c, chance(c, 2) ? 5u << 20 : 50000);
-    c->ends_input = chance(c, 80);
+    c->input_bytes = random_below(c, random_chance(c, 2) ? 5u << 20 : 50000);
+    c->ends_input = random_chance(c, 80);
     for (uint32_t i = 0; i < c->job.node_count; i++) {
-        c->nodes[i].take_ms = below(c, 100);
-        c->nodes[i].never_takes = chance(c, 5);
+        c->nodes[i].take_ms = random_below(c, 100);
+        c->nodes[i].never_takes = random_chance(c, 5);
     }
 }
 
 static void draw_operator(struct cluster *c)
 {
-    uint32_t signals = (uint32_t)below(c, 3);
+    uint32_t signals = (uint32_t)random_below(c, 3);
     for (uint32_t i = 0; i < signals; i++) {
-        cluster_signal(c, below(c, 8000), SIGUSR1);
+        cluster_signal(c, random_below(c, 8000), SIGUSR1);
     }
-    uint32_t cancels = chance(c, 30) ? 1 + (uint32_t)below(c, 2) : 0;
+    uint32_t cancels =
+        random_chance(c, 30) ? 1 + (uint32_t)random_below(c, 2) : 0;
     for (uint32_t i = 0; i < cancels; i++) {
         /* One draw a statement: their order is the same everywhere. */
-        uint64_t at_ms = below(c, 8000);
-        uint32_t signal = chance(c, 50) ? SIGINT : SIGTERM;
-        bool is_immediate = chance(c, 20);
-        bool is_timeout = chance(c, 20);
+        uint64_t at_ms = random_below(c, 8000);
+        uint32_t signal = random_chance(c, 50) ? SIGINT : SIGTERM;
+        bool is_immediate = random_chance(c, 20);
+        bool is_timeout = random_chance(c, 20);
         cluster_cancel(c, at_ms, signal, is_immediate, is_timeout);
     }
-    if (chance(c, 8)) {
-        cluster_operator_leaves(c, below(c, 8000));
+    if (random_chance(c, 8)) {
+        cluster_operator_leaves(c, random_below(c, 8000));
     }
 }
 
@@ -427,11 +343,11 @@ static void draw_roles(struct cluster *c, Gpul__Role *roles,
                        Gpul__Role **pointers)
 {
     uint32_t ranks = c->job.node_count * c->job.ranks_per_node;
-    if (ranks < 3 || !chance(c, 30)) {
+    if (ranks < 3 || !random_chance(c, 30)) {
         return;
     }
     static const char *const last[] = {"ps", "evaluator"};
-    const char *names[] = {"chief", "worker", last[below(c, 2)]};
+    const char *names[] = {"chief", "worker", last[random_below(c, 2)]};
     uint32_t counts[] = {1, ranks - 2, 1};
     for (size_t i = 0; i < 3; i++) {
         gpul__role__init(&roles[i]);
@@ -445,6 +361,7 @@ static void draw_roles(struct cluster *c, Gpul__Role *roles,
 
 /* Jobs that were a success after agents had come back. */
 static unsigned survivals[2]; /* while the ranks ran, before */
+static unsigned hangs;        /* jobs in which training was said to hang */
 
 static uint32_t run_seed(uint64_t seed, bool is_traced)
 {
@@ -463,24 +380,25 @@ static uint32_t run_seed(uint64_t seed, bool is_traced)
     c.plan = plan;
     c.arg = &fate;
     memset(fate.has_crashes, 0, sizeof(fate.has_crashes));
-    fate.delay_max_ms = 1 + below(&c, 50);
-    bool has_faults = chance(&c, 75);
+    fate.delay_max_ms = 1 + random_below(&c, 50);
+    bool has_faults = random_chance(&c, 75);
     draw_job(&c, has_faults);
     draw_roles(&c, roles, pointers);
     draw_ranks(&c, &fate, has_faults);
     for (uint32_t i = 0; i < nodes; i++) {
         draw_node(&c, i, has_faults);
     }
-    if (chance(&c, 50)) {
-        draw_gpus(&c);
+    if (random_chance(&c, 50)) {
+        random_draw_gpus(&c);
     }
-    if (chance(&c, 40)) {
+    if (random_chance(&c, 40)) {
         draw_links(&c, has_faults);
     }
-    if (has_faults && chance(&c, 50)) {
-        draw_gpu_faults(&c);
+    if (has_faults && random_chance(&c, 50)) {
+        random_draw_gpu_faults(&c);
     }
     draw_input(&c);
+    random_draw_stalls(&c, fate.ranks[0], 2 * RANKS_MAX);
     if (has_faults) {
         draw_strangers(&c);
         draw_operator(&c);
@@ -499,6 +417,7 @@ static uint32_t run_seed(uint64_t seed, bool is_traced)
     uint32_t code = (uint32_t)c.finish_code;
     survivals[0] += code == 0 && watch.returns > 0;
     survivals[1] += code == 0 && watch.anew > 0;
+    hangs += watch.stall_reports > 0;
     watch_release(&watch);
     cluster_release(&c);
     return code;
@@ -517,9 +436,11 @@ static int check_variety(const unsigned counts[256], uint64_t seeds)
             return 1;
         }
     }
-    printf("\nsuccess with an agent that came back: %u, begun anew: %u\n",
-           survivals[0], survivals[1]);
-    return seeds >= SEEDS && (survivals[0] == 0 || survivals[1] == 0);
+    printf("\nsuccess with an agent that came back: %u, begun anew: %u; "
+           "training that hung: %u\n",
+           survivals[0], survivals[1], hangs);
+    return seeds >= SEEDS &&
+           (survivals[0] == 0 || survivals[1] == 0 || hangs == 0);
 }
 
 int main(int argc, char *argv[])
