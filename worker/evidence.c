@@ -271,3 +271,17 @@ int32_t evidence_oom_pid(const char *record, size_t n)
     }
     return pid;
 }
+
+Gpul__Exit__OutOfMemory evidence_judge_memory(const struct evidence_memory *m)
+{
+    if (m->is_killed && m->is_in_log) {
+        return GPUL__EXIT__OUT_OF_MEMORY__KERNEL;
+    }
+    bool may_be_another = m->is_killed && m->is_log_whole;
+    if (m->has_counted && !may_be_another) {
+        return GPUL__EXIT__OUT_OF_MEMORY__CGROUP;
+    }
+    return m->is_killed && (m->has_counter || m->is_log_whole)
+               ? GPUL__EXIT__OUT_OF_MEMORY__NO
+               : GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN;
+}

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpulaunch.pb-c.h"
 #include "proto/limits.h"
 
 /* Of the file in the ranks' log folder that torch writes the exception to:
@@ -48,5 +49,19 @@ void evidence_nccl_release(struct evidence_nccl *e);
  * says; 0: it says nothing of that kind. Source of its form: dump_header and
  * __oom_kill_process in the kernel's mm/oom_kill.c. */
 int32_t evidence_oom_pid(const char *record, size_t n);
+
+/* What is known of the memory of a rank that has ended. */
+struct evidence_memory {
+    bool is_killed;    /* the rank itself, by SIGKILL */
+    bool has_counted;  /* its cgroup's counter rose: one in there was killed */
+    bool has_counter;  /* such a kill would have been counted */
+    bool is_in_log;    /* the kernel's log names the rank */
+    bool is_log_whole; /* it would have */
+};
+
+/* Was it killed for want of memory? The log says who was; others, those of
+ * other nodes too, may be in the same cgroup. No is only said where one of the
+ * two would have shown it. */
+Gpul__Exit__OutOfMemory evidence_judge_memory(const struct evidence_memory *m);
 
 #endif

@@ -12,6 +12,7 @@
 #include "proto/limits.h"
 #include "proto/text.h"
 #include "worker/cgroup.h"
+#include "worker/evidence.h"
 #include "worker/failure.h"
 #include "worker/leftovers.h"
 #include "worker/ports.h"
@@ -175,26 +176,19 @@ static bool has_counter(void)
     return is_there;
 }
 
-/* Was it killed for want of memory? No is only said where that would have
- * been seen. */
 static Gpul__Exit__OutOfMemory judge_memory(struct rankexits *x,
                                             const struct rankend *end)
 {
     bool is_killed =
         WIFSIGNALED(end->status) && WTERMSIG(end->status) == SIGKILL;
-    if (end->is_out_of_memory) {
-        return GPUL__EXIT__OUT_OF_MEMORY__CGROUP;
-    }
-    if (!is_killed) {
-        return GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN;
-    }
-    if (kernlog_has_killed(&x->kernlog, end->pid)) {
-        return GPUL__EXIT__OUT_OF_MEMORY__KERNEL;
-    }
-    bool is_seen =
-        (x->kernlog.is_whole && !x->has_missed_some) || has_counter();
-    return is_seen ? GPUL__EXIT__OUT_OF_MEMORY__NO
-                   : GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN;
+    const struct evidence_memory known = {
+        .is_killed = is_killed,
+        .has_counted = end->is_out_of_memory,
+        .has_counter = has_counter(),
+        .is_in_log = is_killed && kernlog_has_killed(&x->kernlog, end->pid),
+        .is_log_whole = x->kernlog.is_whole && !x->has_missed_some,
+    };
+    return evidence_judge_memory(&known);
 }
 
 static void add_failure(struct rankexits *x, Gpul__Exit *e,

@@ -206,6 +206,41 @@ static void test_oom_record(void **state)
     assert_int_equal(evidence_oom_pid("", 0), 0);
 }
 
+/* The log says who was killed, the counter only that somebody was; what would
+ * not have been seen is unknown. */
+static void test_memory(void **state)
+{
+    (void)state;
+    enum { KILLED = 1, COUNTED = 2, COUNTER = 4, IN_LOG = 8, WHOLE = 16 };
+    static const struct {
+        unsigned known;
+        Gpul__Exit__OutOfMemory verdict;
+    } cases[] = {
+        {0, GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN},
+        {COUNTER | WHOLE, GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN},
+        {COUNTER | COUNTED, GPUL__EXIT__OUT_OF_MEMORY__CGROUP},
+        {COUNTER | COUNTED | WHOLE, GPUL__EXIT__OUT_OF_MEMORY__CGROUP},
+        {KILLED, GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN},
+        {KILLED | COUNTER, GPUL__EXIT__OUT_OF_MEMORY__NO},
+        {KILLED | WHOLE, GPUL__EXIT__OUT_OF_MEMORY__NO},
+        {KILLED | COUNTER | COUNTED, GPUL__EXIT__OUT_OF_MEMORY__CGROUP},
+        {KILLED | COUNTER | COUNTED | IN_LOG,
+         GPUL__EXIT__OUT_OF_MEMORY__KERNEL},
+        /* Of another node, in the same cgroup. */
+        {KILLED | COUNTER | COUNTED | WHOLE, GPUL__EXIT__OUT_OF_MEMORY__NO},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct evidence_memory m = {
+            .is_killed = (cases[i].known & KILLED) != 0,
+            .has_counted = (cases[i].known & COUNTED) != 0,
+            .has_counter = (cases[i].known & COUNTER) != 0,
+            .is_in_log = (cases[i].known & IN_LOG) != 0,
+            .is_log_whole = (cases[i].known & WHOLE) != 0,
+        };
+        assert_int_equal(evidence_judge_memory(&m), cases[i].verdict);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_nccl_streams),
         cmocka_unit_test(test_nccl_is_bounded),
         cmocka_unit_test(test_oom_record),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
