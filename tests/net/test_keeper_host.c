@@ -205,8 +205,9 @@ static void test_without_cgroup(void **state)
 
 /* ---- out of memory ------------------------------------------------------- */
 
-/* A memory cgroup (v1) below the one that this test is in. */
+/* A cgroup with a limit of memory, below the one that this test is in. */
 static char group[256];
+static const char memory_limit[] = "67108864";
 
 static bool write_file(const char *name, const char *text)
 {
@@ -221,20 +222,47 @@ static bool write_file(const char *name, const char *text)
     return is_done;
 }
 
-static bool make_group(void)
+/* In the hierarchy that is mounted there, and has this mark in /proc. */
+static bool make_group(const char *mount, const char *mark)
 {
     char text[4096];
-    read_cgroup(text, sizeof(text), getpid());
-    char *own = strstr(text, ":memory:");
+    text[0] = '\n';
+    read_cgroup(text + 1, sizeof(text) - 1, getpid());
+    char *own = strstr(text, mark);
     if (own == NULL) {
         return false;
     }
-    own += strlen(":memory:");
+    own += strlen(mark);
     own[strcspn(own, "\n")] = 0;
-    snprintf(group, sizeof(group), "/sys/fs/cgroup/memory%.150s/keeper-%d", own,
-             getpid());
-    return mkdir(group, 0755) == 0 &&
-           write_file("memory.limit_in_bytes", "67108864");
+    snprintf(group, sizeof(group), "%s%.150s/keeper-%d", mount,
+             strcmp(own, "/") == 0 ? "" : own, getpid());
+    return mkdir(group, 0755) == 0;
+}
+
+static bool make_group_v1(void)
+{
+    return make_group("/sys/fs/cgroup/memory", ":memory:") &&
+           write_file("memory.limit_in_bytes", memory_limit);
+}
+
+/* The controller of memory is in one of the versions: here, or in the other. */
+static bool make_group_v2(void)
+{
+    static const char *const mounts[] = {"/sys/fs/cgroup/unified",
+                                         "/sys/fs/cgroup"};
+    for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+        char path[128];
+        snprintf(path, sizeof(path), "%s/cgroup.controllers", mounts[i]);
+        if (access(path, F_OK) != 0 || !make_group(mounts[i], "\n0::")) {
+            continue;
+        }
+        if (write_file("memory.max", memory_limit)) {
+            write_file("memory.swap.max", "0");
+            return true;
+        }
+        rmdir(group);
+    }
+    return false;
 }
 
 static void enter_group(void)
@@ -246,13 +274,8 @@ static void enter_group(void)
 
 /* A rank that the kernel kills for its memory is told from one that is killed
  * otherwise, before and after. */
-static void test_out_of_memory(void **state)
+static void check_out_of_memory(void)
 {
-    (void)state;
-    if (!make_group()) {
-        print_message("no memory cgroup (v1) that can be written here\n");
-        skip();
-    }
     stage_init(&s);
     s.in_keeper = enter_group;
     open_stage();
@@ -274,13 +297,35 @@ static void test_out_of_memory(void **state)
     assert_int_equal(rmdir(group), 0);
 }
 
+static void test_out_of_memory_v1(void **state)
+{
+    (void)state;
+    if (!make_group_v1()) {
+        print_message("no memory cgroup (v1) that can be written here\n");
+        skip();
+    }
+    check_out_of_memory();
+}
+
+static void test_out_of_memory_v2(void **state)
+{
+    (void)state;
+    if (!make_group_v2()) {
+        print_message("no cgroup v2 with the memory controller that can be "
+                      "written here\n");
+        skip();
+    }
+    check_out_of_memory();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_cgroup),
         cmocka_unit_test(test_without_cgroup),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_out_of_memory_v1),
+        cmocka_unit_test(test_out_of_memory_v2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
