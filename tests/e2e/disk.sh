@@ -46,4 +46,37 @@ env "$mark" timeout 30 "$bin/gpulaunch" --local --nodes 1 --self-test off \
 expect_status 125
 expect_last_line 'No space left on device'
 
+# with_full_tmp ASSIGNMENTS ARGUMENT...: gpulaunch --local with these, in a mount
+# namespace of its own where /tmp is a full file system of 1 MiB, and this test's
+# folder is /mnt.
+with_full_tmp()
+{
+    run unshare --mount -- sh -c '
+        mount --bind "$1" /mnt && mount -t tmpfs -o size=1m tmpfs /tmp || exit 99
+        head -c 2000000 /dev/zero >/tmp/full 2>/dev/null
+        shift
+        exec env TMPDIR=/tmp "$@"' sh "$scratch" "$@"
+}
+
+it "/tmp is full: the job runs, self-test included, and its logs are elsewhere"
+with_full_tmp HOME=/mnt/home XDG_STATE_HOME=/mnt/state XDG_RUNTIME_DIR=/mnt/runtime \
+    "$bin/gpulaunch" --local --nodes 2 --log-dir /mnt/logs -- \
+    sh -c 'echo "out of $RANK"'
+expect_status 0
+for rank in 0 1; do
+    expect_has "$out" "out of $rank"
+    [ "$(cat "$(log_of "$rank" out)")" = "out of $rank" ] ||
+        fail "the log of rank $rank is not what it wrote"
+done
+expect_no_process
+rm -r "$scratch/logs"
+
+it "/tmp is full and there is no other place: refused before anything starts"
+with_full_tmp HOME=/tmp/home XDG_STATE_HOME= XDG_RUNTIME_DIR= \
+    "$bin/gpulaunch" --local --nodes 2 -- touch /mnt/witness
+expect_status 125
+expect_last_line 'No space left on device'
+[ ! -e "$scratch/witness" ] || fail "the command was started"
+expect_no_process
+
 done_stories
