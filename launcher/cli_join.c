@@ -67,36 +67,34 @@ int cli_join_set(struct plan *plan, enum option option, const char *value,
 }
 
 /* "[::1]", "::1" or "host", whose port is given by --port. */
-static int take_host(struct plan *plan, const char *text,
+static int take_host(struct gpul_hostport *out, const char *text, uint16_t port,
                      struct gpul_error *err)
 {
     char with_port[GPUL_HOST_BYTES + 16];
     bool is_bare = strchr(text, ':') != NULL && text[0] != '[';
     int n =
         snprintf(with_port, sizeof(with_port), "%s%s%s:%u", is_bare ? "[" : "",
-                 text, is_bare ? "]" : "", (unsigned)plan->port);
+                 text, is_bare ? "]" : "", (unsigned)port);
     return n < (int)sizeof(with_port)
-               ? gpul_hostport_parse(&plan->coordinator, with_port, err)
+               ? gpul_hostport_parse(out, with_port, err)
                : gpul_fail(err, GPUL_EINVAL, "the address is too long");
 }
 
-static int take_address(struct plan *plan, struct gpul_error *err)
+static int take_address(struct plan *plan, const char *text,
+                        struct gpul_error *err)
 {
-    const char *text =
-        plan->join_address != NULL ? plan->join_address : plan->address;
     struct gpul_error why = {0};
-    if (text == NULL) {
-        return gpul_fail(err, GPUL_EINVAL,
-                         "join: where is the job? gpulaunch join ADDR:PORT "
-                         "--job ID --secret-file FILE, as the gpulaunch that "
-                         "waits for its nodes prints it");
+    if (plan->coordinator_count == GPUL_COORDINATORS_MAX) {
+        return gpul_fail(err, GPUL_ELIMIT, "join: more than %u addresses",
+                         GPUL_COORDINATORS_MAX);
     }
-    if (gpul_hostport_parse(&plan->coordinator, text, &why) != 0) {
+    struct gpul_hostport *out = &plan->coordinators[plan->coordinator_count++];
+    if (gpul_hostport_parse(out, text, &why) != 0) {
         return plan->port > 0
-                   ? take_host(plan, text, err)
+                   ? take_host(out, text, plan->port, err)
                    : gpul_fail(err, GPUL_EINVAL, "join: %s", why.text);
     }
-    if (plan->port > 0 && plan->port != plan->coordinator.port) {
+    if (plan->port > 0 && plan->port != out->port) {
         return gpul_fail(err, GPUL_EINVAL,
                          "join: %s and %s %u contradict each other; give the "
                          "port once",
@@ -106,9 +104,34 @@ static int take_address(struct plan *plan, struct gpul_error *err)
     return 0;
 }
 
+/* One, or several with commas between them. */
+static int take_addresses(struct plan *plan, struct gpul_error *err)
+{
+    char one[GPUL_HOST_BYTES + 16];
+    const char *at =
+        plan->join_address != NULL ? plan->join_address : plan->address;
+    if (at == NULL) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "join: where is the job? gpulaunch join ADDR:PORT "
+                         "--job ID --secret-file FILE, as the gpulaunch that "
+                         "waits for its nodes prints it");
+    }
+    int rc = 0;
+    for (bool is_last = false; rc == 0 && !is_last;) {
+        size_t n = strcspn(at, ",");
+        is_last = at[n] == '\0';
+        snprintf(one, sizeof(one), "%.*s", (int)n, at);
+        rc = n < sizeof(one)
+                 ? take_address(plan, one, err)
+                 : gpul_fail(err, GPUL_EINVAL, "join: an address is too long");
+        at += n + !is_last;
+    }
+    return rc;
+}
+
 int cli_join_apply(struct plan *plan, struct gpul_error *err)
 {
-    int rc = take_address(plan, err);
+    int rc = take_addresses(plan, err);
     if (rc == 0) {
         rc = cli_rules_loudness(plan, err);
     }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "launcher/cli.h"
 #include "launcher/cli_value.h"
 #include "proto/limits.h"
@@ -62,6 +63,23 @@ static bool has_ssh(enum nodes_source source)
            source == NODES_GRID_ENGINE;
 }
 
+/* One gpulaunch for each task would be as many jobs, each on all nodes. */
+static int refuse_tasks(gpul_getenv_fn getenv, void *getenv_arg,
+                        struct gpul_error *err)
+{
+    const char *tasks =
+        getenv != NULL ? getenv(getenv_arg, "SLURM_STEP_NUM_TASKS") : NULL;
+    uint32_t count;
+    if (tasks == NULL || gpul_parse_count(&count, tasks, 2, UINT32_MAX, NULL)) {
+        return 0;
+    }
+    return gpul_fail(err, GPUL_EINVAL,
+                     "srun has started gpulaunch %" PRIu32 " times; start it "
+                     "once, without srun, in the batch script or within "
+                     "salloc: it starts a step on all nodes itself",
+                     count);
+}
+
 static int find_allocation(struct plan *plan, gpul_getenv_fn getenv,
                            void *getenv_arg, struct gpul_error *err)
 {
@@ -73,6 +91,10 @@ static int find_allocation(struct plan *plan, gpul_getenv_fn getenv,
     if (a->source == NODES_NONE) {
         plan->is_open = plan_has(plan, OPTION_NODES);
         return plan->is_open ? 0 : refuse_nothing(err);
+    }
+    if (a->source == NODES_SLURM) {
+        int rc_step = refuse_tasks(getenv, getenv_arg, err);
+        return rc_step != 0 ? rc_step : cli_nodes_read(plan, NULL, 0, err);
     }
     if (!has_ssh(a->source)) {
         return gpul_fail(err, GPUL_EINVAL,

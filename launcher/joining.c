@@ -37,6 +37,7 @@ struct joining {
     uint64_t end_ms;
     char name[GPUL_NAME_BYTES_MAX + 1];
     struct lookup coordinators;
+    uint32_t looked_up; /* which of the plan's is */
     char worker_path[PATH_MAX];
     int key_fd; /* -1: --insecure */
     char addresses[GPUL_COORDINATORS_MAX][ADDRESS_BYTES];
@@ -53,8 +54,11 @@ static bool is_nobody(const char *name)
 
 static int find_name(struct joining *j, struct gpul_error *err)
 {
-    const char *given = j->plan->node_name;
-    if (given != NULL) {
+    /* Slurm's name of this node: several may share a host's. */
+    const char *step =
+        getenv("SLURM_STEP_ID") != NULL ? getenv("SLURMD_NODENAME") : NULL;
+    const char *given = j->plan->node_name != NULL ? j->plan->node_name : step;
+    if (given != NULL && strlen(given) < sizeof(j->name)) {
         snprintf(j->name, sizeof(j->name), "%s", given);
         return 0;
     }
@@ -72,6 +76,15 @@ static int find_name(struct joining *j, struct gpul_error *err)
     return 0;
 }
 
+static bool is_loopback(const struct plan *plan)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < plan->coordinator_count; i++) {
+        all = all && gpul_host_is_loopback(plan->coordinators[i].host);
+    }
+    return all;
+}
+
 /* The key of this node in a pipe; the secret goes no further. */
 static int open_key(struct joining *j, struct gpul_error *err)
 {
@@ -85,8 +98,16 @@ static int open_key(struct joining *j, struct gpul_error *err)
                          "join: the job's secret is needed: copy its file "
                          "here, with mode 0600, and give --secret-file FILE");
     }
-    asked.is_loopback = gpul_host_is_loopback(j->plan->coordinator.host);
+    asked.is_loopback = is_loopback(j->plan);
     int rc = jobsecret_get(&secret, &is_sealed, &asked, err);
+    if (rc == GPUL_ESYS && getenv("SLURM_STEP_ID") != NULL) {
+        char why[sizeof(err->text)];
+        memcpy(why, err->text, sizeof(why));
+        return gpul_fail(err, rc,
+                         "%.300s; --secret-file FILE must be on a file system "
+                         "that all nodes of the job share",
+                         why);
+    }
     if (rc != 0 || !is_sealed) {
         return rc;
     }
@@ -104,14 +125,33 @@ static int open_key(struct joining *j, struct gpul_error *err)
 static void tell_delay(void *arg, const char *why, uint64_t left_ms)
 {
     const struct joining *j = arg;
+    const char *host = j->plan->coordinators[j->looked_up].host;
     char left[DURATION_BYTES];
     gpul_format_duration(left, (left_ms + 500) / 1000 * 1000);
     if (!j->plan->is_quiet) {
         dprintf(STDERR_FILENO,
                 "gpulaunch: the name %s is not known yet: %s; trying on for "
                 "%s\n",
-                j->plan->coordinator.host, why, left);
+                host, why, left);
     }
+}
+
+/* Of several, each is waited for. */
+static int find_coordinators(struct joining *j, struct gpul_error *err)
+{
+    struct lookup found;
+    int rc = 0;
+    for (j->looked_up = 0; rc == 0 && j->looked_up < j->plan->coordinator_count;
+         j->looked_up++) {
+        rc = lookup_wait(&found, &j->plan->coordinators[j->looked_up],
+                         j->end_ms, tell_delay, j, err);
+        for (uint32_t i = 0; rc == 0 && i < found.count &&
+                             j->coordinators.count < GPUL_COORDINATORS_MAX;
+             i++) {
+            j->coordinators.at[j->coordinators.count++] = found.at[i];
+        }
+    }
+    return rc;
 }
 
 /* ---- becoming the worker ------------------------------------------------- */
@@ -210,8 +250,7 @@ int joining_run(const struct plan *plan, struct gpul_error *err)
         rc = open_key(&j, err);
     }
     if (rc == 0) {
-        rc = lookup_wait(&j.coordinators, &plan->coordinator, j.end_ms,
-                         tell_delay, &j, err);
+        rc = find_coordinators(&j, err);
     }
     if (rc == 0) {
         rc = become_worker(&j, err);

@@ -17,6 +17,7 @@
 #include "launcher/allocation.h"
 #include "launcher/nodes.h"
 #include "launcher/option_table.h"
+#include "proto/limits.h"
 
 enum plan_verb {
     PLAN_RUN = 1,
@@ -105,7 +106,8 @@ struct plan {
     const char *job_id;       /* of join; NULL: not given */
     const char *node_name;    /* of join; NULL: this machine's */
     const char *join_address; /* of join, in the place of --address; NULL */
-    struct gpul_hostport coordinator; /* of join */
+    struct gpul_hostport coordinators[GPUL_COORDINATORS_MAX]; /* of join */
+    uint32_t coordinator_count;
     const char *worker_path; /* on the nodes; NULL: as here, else in PATH */
     bool copies_worker;
     const char *ssh_command; /* NULL: ssh */

@@ -37,9 +37,10 @@ static int find_programs(struct reach *r, struct gpul_error *err)
 int reach_prepare(struct reach *r, const struct plan *plan,
                   struct listening *listening, struct gpul_error *err)
 {
-    r->way = plan->is_local  ? &reach_local
-             : plan->is_open ? &reach_join
-                             : &reach_ssh;
+    r->way = plan->is_local                           ? &reach_local
+             : plan->is_open                          ? &reach_join
+             : plan->allocation.source == NODES_SLURM ? &reach_slurm
+                                                      : &reach_ssh;
     int rc = find_programs(r, err);
     return rc != 0 ? rc : r->way->prepare(r, plan, listening, err);
 }

@@ -46,6 +46,7 @@ struct reach_job {
     int operator_fd; /* the coordinator's end of the socket pair */
     const struct listening *listening;
     const struct gpul_secret *secret; /* NULL: --insecure */
+    const char *secret_path; /* a file of it, where the way needs one */
 };
 
 /* One way to reach nodes. Each function may be NULL where the way has nothing
@@ -77,6 +78,7 @@ struct reach_way {
 extern const struct reach_way reach_local; /* reach_local.c */
 extern const struct reach_way reach_ssh;   /* reach_ssh.c */
 extern const struct reach_way reach_join;  /* reach_join.c */
+extern const struct reach_way reach_slurm; /* reach_slurm.c */
 
 struct reach {
     const struct reach_way *way;

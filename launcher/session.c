@@ -39,6 +39,7 @@ static int start_reach(struct session *s, int operator_fd,
         .operator_fd = operator_fd,
         .listening = &s->listening,
         .secret = s->is_sealed ? &s->secret : NULL,
+        .secret_path = s->invite.secret_path,
     };
     s->reach.loop = &s->loop;
     s->reach.on_change = on_nodes_changed;

@@ -170,7 +170,9 @@ int session_prepare(struct session *s, struct gpul_error *err)
     if (rc == 0) {
         rc = prepare_job(s, err);
     }
-    if (rc == 0 && s->plan->is_open) {
+    bool needs_file =
+        s->plan->is_open || s->plan->allocation.source == NODES_SLURM;
+    if (rc == 0 && needs_file) {
         rc = invite_prepare(&s->invite, s->plan,
                             s->is_sealed ? &s->secret : NULL, s->job_id, err);
     }

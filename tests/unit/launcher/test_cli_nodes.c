@@ -34,6 +34,10 @@ static void test_places(void **state)
         {"GPULAUNCH_HOSTS=a,b", "--local -- t", "local-0", 1},
         {"LSB_JOBID=7 LSB_HOSTS=a", "--hosts b -- t", "b", 1},
         {"LSB_JOBID=7 LSB_HOSTS=a", "-- t", "a", 1},
+        {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n[1-3] SLURM_NTASKS_PER_NODE=4",
+         "--nodes 2 -- t", "n[1-2]", 4},
+        {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n[1-3] SLURM_STEP_NUM_TASKS=1",
+         "-- t", "n[1-3]", 1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct line l;

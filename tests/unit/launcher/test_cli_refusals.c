@@ -44,6 +44,8 @@ static void test_refusals(void **state)
         {"", "join 10.0.0.1:1 --port 2 --job j",
          "join: 10.0.0.1:1 and --port 2 contradict each other; give the port "
          "once"},
+        {"", "join 10.0.0.1:1,10.0.0.2 --job j",
+         "join: \"10.0.0.2\" is not HOST:PORT: the port is missing"},
         {"", "join 10.0.0.1:1",
          "join: which job? --job ID, as the gpulaunch that waits for its nodes "
          "prints it"},
@@ -80,10 +82,15 @@ static void test_refusals(void **state)
         {"", "-w 5 -- true",
          "-w, column 1: \"5\" is a number, not a host; for a number of nodes "
          "there is --nodes"},
-        {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n[1-2]", "-- true",
-         "this is a job of Slurm (7), whose own way to start programs on its "
+        {"FLUX_URI=u FLUX_JOB_ID=7 FLUX_JOB_NNODES=2", "-- true",
+         "this is a job of Flux (7), whose own way to start programs on its "
          "nodes is not there yet; name the nodes with --hosts or --hostfile to "
          "reach them by ssh, or use --local"},
+        {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n[1-2] SLURM_STEP_NUM_TASKS=2",
+         "-- true",
+         "srun has started gpulaunch 2 times; start it once, without srun, in "
+         "the batch script or within salloc: it starts a step on all nodes "
+         "itself"},
         {"PBS_JOBID=7", "-- true",
          "PBS_JOBID is set, so this is a job of PBS, but PBS_NODEFILE is not, "
          "so its nodes are unknown; name them with --hosts or --hostfile, or "

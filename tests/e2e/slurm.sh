@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Jobs of a real Slurm, in the network lab: gpulaunch takes the allocation and
+# starts one step on it.
+. "$(dirname "$0")/../lib/lab.sh"
+
+make_lab --nodes 4 --id slurm
+code=0
+lab slurm up 2>"$err" || code=$?
+[ "$code" -ne 77 ] || skip "$(cat "$err")"
+[ "$code" -eq 0 ] || fail "no Slurm: $(cat "$err")"
+
+# The file of the secret, in the home of the front, which the nodes see.
+no_file_left()
+{
+    local left
+
+    left=$(find "$scratch" -path '*/gpulaunch/jobs/*')
+    [ -z "$left" ] || fail "the secret is left: $left"
+}
+
+# So many sleeps of this length are on the nodes.
+sleeps()
+{
+    [ "$(lab ps | grep -cE "^node[0-9]+ [0-9]+ sleep $1\$")" = "$2" ]
+}
+
+it "salloc: exactly the allocation, in its order, which is told"
+run "${on_front[@]}" salloc -Q -N3 "$bin/gpulaunch" --self-test off -- \
+    sh -c 'echo "$RANK of $WORLD_SIZE on $(hostname)"'
+expect_status 0
+[ "$(sort "$out")" = $'[0] 0 of 3 on node01\n[1] 1 of 3 on node02\n[2] 2 of 3 on node03' ] ||
+    fail "not the three nodes"
+expect_has "$err" '3 nodes of SLURM_JOB_NODELIST, in the order of Slurm: node\[01-03\]'
+expect_idle_nodes 20
+no_file_left
+
+it "the self-test and the example run; fewer nodes than there are may be asked"
+run "${on_front[@]}" salloc -Q -N4 "$bin/gpulaunch" --nodes 2 -- "$python" \
+    "$project/docs/examples/train.py" --workers 2
+expect_status 0
+expect_has "$err" 'self-test passed'
+expect_has "$out" '^\[1\] worker 1 of 2: loss 0\.154961'
+expect_idle_nodes 20
+
+it "no variable of Slurm's tells a rank another place than its own"
+run "${on_front[@]}" salloc -Q -N2 --ntasks-per-node=2 "$bin/gpulaunch" \
+    --self-test off -- sh -c 'env | sed "s/^/$RANK /"'
+expect_status 0
+expect_has "$out" '^\[3\] 3 RANK=3$'
+expect_has "$out" '^\[3\] 3 SLURM_JOB_ID=[0-9]+$'
+expect_has "$out" '^\[3\] 3 SLURM_JOB_NODELIST=node\[01-02\]$'
+for name in PROCID LOCALID NTASKS NODEID GTIDS NPROCS STEP_NUM_TASKS \
+    TASKS_PER_NODE STEP_TASKS_PER_NODE NTASKS_PER_NODE TASK_PID; do
+    expect_lacks "$out" "^\\[[0-3]\\] [0-3] SLURM_$name="
+done
+
+it "one failing rank ends the step within its grace, without kill-on-bad-exit"
+run "${on_front[@]}" salloc -Q -N3 "$bin/gpulaunch" --self-test off --grace 2s \
+    -- sh -c 'trap "" TERM; [ "$RANK" != 1 ] || exit 7; while :; do sleep 1; done'
+expect_status 7
+expect_last_line 'rank 1 on node node02 .* exited with code 7'
+expect_within_ms 15000
+expect_idle_nodes 20
+no_file_left
+
+it "sbatch: the script's exit code is the job's, and its output the job's"
+cat >"$scratch/script" <<SCRIPT
+#!/bin/sh
+exec "$bin/gpulaunch" --self-test off -- sh -c 'echo "rank \$RANK"; exit 5'
+SCRIPT
+run "${on_front[@]}" sbatch -Q --wait -N3 -o "$scratch/batch.out" \
+    "$scratch/script"
+expect_status 5
+expect_has "$scratch/batch.out" 'rank [0-2]$'
+expect_has "$scratch/batch.out" 'exited with code 5'
+expect_idle_nodes 20
+
+it "scancel leaves nothing"
+cat >"$scratch/script" <<SCRIPT
+#!/bin/sh
+exec "$bin/gpulaunch" --self-test off --grace 2s -- sleep 317
+SCRIPT
+run "${on_front[@]}" sbatch --parsable -N3 -o "$scratch/batch.out" \
+    "$scratch/script"
+job=$(cat "$out")
+within 30 "no ranks" sleeps 317 3
+on front scancel "$job"
+expect_idle_nodes 45
+
+it "Ctrl-C in an allocation ends the step and leaves nothing"
+run_behind "${on_front[@]}" salloc -Q -N2 "$bin/gpulaunch" --self-test off \
+    --grace 2s -- sleep 318
+within 30 "no ranks" sleeps 318 2
+front_pid=$(pgrep -f "^$bin/gpulaunch --self-test off --grace 2s -- sleep 318")
+kill -INT "$front_pid"
+finish
+expect_status 130
+expect_idle_nodes 30
+
+it "a secret that the nodes do not see is an error that says so"
+on front mount -t tmpfs -o mode=700 only-here /mnt
+on front "$bin/gpulaunch" secret /mnt/secret
+run "${on_front[@]}" salloc -Q -N2 "$bin/gpulaunch" --self-test off \
+    --join-timeout 10s --secret-file /mnt/secret -- true
+expect_status 40
+expect_last_line 'node node01 did not join: srun, which starts all nodes, ended .*/mnt/secret: No such file or directory; --secret-file FILE must be on a file system that all nodes of the job share'
+expect_idle_nodes 20
+
+it "started by srun on each node: refused at once"
+run "${on_front[@]}" srun -N2 --ntasks-per-node=1 "$bin/gpulaunch" -- true
+expect_status 125
+expect_has "$err" 'srun has started gpulaunch 2 times; start it once'
+expect_idle_nodes 20
+
+it "four nodes on one host are told apart by the step"
+lab slurm down
+lab slurm up --one-host 4
+run "${on_front[@]}" salloc -Q -N4 "$bin/gpulaunch" --self-test off -- \
+    sh -c 'echo "$RANK $SLURM_JOB_NODELIST"'
+expect_status 0
+[ "$(sort "$out")" = $'[0] 0 n[1-4]\n[1] 1 n[1-4]\n[2] 2 n[1-4]\n[3] 3 n[1-4]' ] ||
+    fail "not four nodes"
+
+done_stories
