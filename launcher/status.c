@@ -110,7 +110,7 @@ bool status_is_calm(const struct status *s)
 
 bool status_has_joined(const struct status *s, uint32_t index)
 {
-    return s->joined[index];
+    return index < s->names.count && s->joined[index];
 }
 
 /* The missing names, folded: local-[1,3]. */

@@ -39,6 +39,8 @@ void status_release(struct status *s);
 /* Take an event in. Unknown names change nothing. */
 void status_update(struct status *s, const Gpul__Event *event);
 
+/* False for one that is not in the list: of a job whose nodes come by
+ * themselves none is. */
 bool status_has_joined(const struct status *s, uint32_t index);
 
 /* The ranks run, and none is known to hang: nothing is shown. */

@@ -77,6 +77,7 @@ static void test_live(void **state)
     update(&s, GPUL__EVENT__KIND__NODE_JOINED, names[3]);
     assert_true(status_has_joined(&s, 1));
     assert_false(status_has_joined(&s, 0));
+    assert_false(status_has_joined(&s, 4)); /* none of the list */
     check_live(&s, 80, "[1.2 s] 1/3 nodes joined, missing local-[0,2]");
     check_live(&s, 40, "[1.2 s] 1/3 nodes joined, missing loc...");
     update(&s, GPUL__EVENT__KIND__NODE_LEFT, names[1]);
