@@ -13,6 +13,7 @@
 #include "common/startup.h"
 #include "common/units.h"
 #include "common/writeall.h"
+#include "coordinator/log.h"
 #include "coordinator/server.h"
 #include "proto/keypipe.h"
 
@@ -239,7 +240,7 @@ int main(int argc, char *argv[])
         exit_code = serve(&a, &err);
     }
     if (err.status != 0) {
-        fprintf(stderr, "gpulaunch-coordinator: %s\n", err.text);
+        log_line(err.text);
     }
     return exit_code;
 }
