@@ -307,7 +307,8 @@ int status_sentence(struct gpul_buf *out, const Gpul__Event *event,
     case GPUL__EVENT__KIND__NODE_BACK:
         return gpul_buf_appendf(out, "%s is back: %s", event->node_name, text);
     case GPUL__EVENT__KIND__NODE_REFUSED:
-        return gpul_buf_appendf(out, "refused %s: %s", event->node_name, text);
+        /* The text says who it was: what it calls itself is not its name. */
+        return gpul_buf_appendf(out, "refused: %s", text);
     case GPUL__EVENT__KIND__WAITING:
         return append_wait(out, event, s);
     case GPUL__EVENT__KIND__ASSIGNED:

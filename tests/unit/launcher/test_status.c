@@ -121,7 +121,7 @@ static void test_sentences(void **state)
         {GPUL__EVENT__KIND__NODE_LEFT, why, "local-0 left: because", 0},
         {GPUL__EVENT__KIND__NODE_AWAY, why, "local-0 is away: because", 0},
         {GPUL__EVENT__KIND__NODE_BACK, why, "local-0 is back: because", 0},
-        {GPUL__EVENT__KIND__NODE_REFUSED, why, "refused local-0: because", 0},
+        {GPUL__EVENT__KIND__NODE_REFUSED, why, "refused: because", 0},
         {GPUL__EVENT__KIND__WAITING, missing,
          "waiting: 2/4 nodes have joined; missing: local-[2-3]", 0},
         {GPUL__EVENT__KIND__SELF_TEST_STARTED, NULL, "self-test started", 1},
