@@ -152,8 +152,9 @@ static int parse_secret(struct plan *plan, int argc, char *const argv[],
         return gpul_fail(err, GPUL_EINVAL,
                          "secret: give the name of one file, or none");
     }
-    plan->secret_path = argc == 1 ? argv[0] : NULL;
-    return 0;
+    return argc == 1
+               ? cli_set_secret_file(&plan->secret_path, argv[0], "secret", err)
+               : 0;
 }
 
 static int unknown_verb(const char *word, struct gpul_error *err)

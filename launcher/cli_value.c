@@ -267,8 +267,8 @@ static int set_text(const char **out, const char *value, const char *what,
 }
 
 /* The secret in the place of its file: what is said of it ends up in logs. */
-static int set_secret_file(struct plan *plan, const char *value,
-                           const char *spelling, struct gpul_error *err)
+int cli_set_secret_file(const char **out, const char *value,
+                        const char *spelling, struct gpul_error *err)
 {
     size_t digits = strspn(value, "0123456789abcdefABCDEF");
     if (digits >= SECRET_DIGITS && value[digits] == '\0') {
@@ -278,7 +278,7 @@ static int set_secret_file(struct plan *plan, const char *value,
                          "secret FILE",
                          spelling);
     }
-    return set_text(&plan->secret_file, value, "a file", spelling, err);
+    return set_text(out, value, "a file", spelling, err);
 }
 
 /* Which of them a node has is known there only. */
@@ -462,7 +462,7 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
     case OPTION_HANG_TIMEOUT:
         return set_hang_timeout(plan, value, spelling, err);
     case OPTION_SECRET_FILE:
-        return set_secret_file(plan, value, spelling, err);
+        return cli_set_secret_file(&plan->secret_file, value, spelling, err);
     case OPTION_ENV:
         return add_variable(plan, value, spelling, caller, caller_arg, err);
     case OPTION_RANKS:

@@ -17,8 +17,13 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
                   gpul_getenv_fn caller, void *caller_arg,
                   struct gpul_error *err);
 
-/* The same for the options of the self-test that are no words: sizes, counts,
- * a bandwidth, a file. */
+/* The name of a secret's file, borrowed. GPUL_EINVAL: it is empty, or a secret
+ * in the place of the name. */
+int cli_set_secret_file(const char **out, const char *value,
+                        const char *spelling, struct gpul_error *err);
+
+/* The same as cli_value_set for the options of the self-test that are no words:
+ * sizes, counts, a bandwidth, a file. */
 int cli_selftest_set(struct plan *plan, enum option option, const char *value,
                      struct gpul_error *err);
 

@@ -194,6 +194,9 @@ static void test_refusals(void **state)
          "secret: no option --nodes; it takes the name of a new file, or "
          "nothing"},
         {"", "secret one two", "secret: give the name of one file, or none"},
+        {"", "secret " DIGITS,
+         "secret: that is a secret, not the name of a file; others may have "
+         "read it: make a new one with gpulaunch secret FILE"},
         {"", "--local --label --no-label -- true",
          "--label and --no-label contradict each other; give one of them"},
         {"", "--local --no-label --fold always -- true",
