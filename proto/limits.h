@@ -156,9 +156,8 @@
 
 /* Connections that have proved nothing yet, in all: 89 MB if every one of them
  * is in a handshake (few names can be recorded, but that is no bound), 1 MB if
- * none is. And of one address, so
- * that one machine does not take all places. Nodes that are turned away try
- * again, and a handshake takes milliseconds. */
+ * none is. And of one address, so that one machine does not take all places.
+ * Nodes that are turned away try again, and a handshake takes milliseconds. */
 #define GPUL_STRANGERS_MAX 1024u
 #define GPUL_STRANGERS_OF_ADDRESS_MAX 64u
 /* Such a connection has sent its first record within this time of accept, and
