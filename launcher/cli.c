@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/cli_manifest.h"
 #include "launcher/cli_value.h"
 #include "proto/limits.h"
 
@@ -16,8 +17,8 @@ static const struct {
     const char *word;
     enum plan_verb verb;
 } verbs[] = {
-    {"run", PLAN_RUN},   {"env", PLAN_ENV},   {"secret", PLAN_SECRET},
-    {"join", PLAN_JOIN}, {"help", PLAN_HELP},
+    {"run", PLAN_RUN},   {"env", PLAN_ENV},           {"secret", PLAN_SECRET},
+    {"join", PLAN_JOIN}, {"manifest", PLAN_MANIFEST}, {"help", PLAN_HELP},
 };
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
 
@@ -128,7 +129,7 @@ static int parse_topic(struct plan *plan, int argc, char *const argv[],
     if (topic == 0 || topic == PLAN_HELP) {
         return gpul_fail(err, GPUL_EINVAL,
                          "help: no such topic \"%s\"; there are run, env, "
-                         "secret and join",
+                         "secret, join and manifest",
                          argv[argc == 1 ? 0 : 1]);
     }
     plan->help_topic = topic;
@@ -170,10 +171,11 @@ static int unknown_verb(const char *word, struct gpul_error *err)
                          "run goes after --)",
                          word, near);
     }
-    return gpul_fail(err, GPUL_EINVAL,
-                     "unknown verb \"%s\"; there are run, env, secret, "
-                     "join and help, and a command to run goes after --",
-                     word);
+    return gpul_fail(
+        err, GPUL_EINVAL,
+        "unknown verb \"%s\"; there are run, env, secret, "
+        "join, manifest and help, and a command to run goes after --",
+        word);
 }
 
 /* Consumes the verb, if there is one. */
@@ -296,6 +298,9 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
     }
     if (plan->verb == PLAN_SECRET) {
         return parse_secret(plan, argc - consumed, argv + consumed, err);
+    }
+    if (plan->verb == PLAN_MANIFEST) {
+        return cli_manifest_parse(plan, argc - consumed, argv + consumed, err);
     }
     struct parse p = {plan, getenv, getenv_arg};
     if (plan->verb == PLAN_JOIN) {

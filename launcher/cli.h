@@ -31,7 +31,7 @@ int cli_settle(struct plan *plan, const char *file, size_t bytes,
                struct gpul_error *err);
 
 /* Append the help text of a topic: 0 (the program), PLAN_RUN, PLAN_ENV,
- * PLAN_SECRET or PLAN_JOIN. */
+ * PLAN_SECRET, PLAN_JOIN or PLAN_MANIFEST. */
 int cli_help(struct gpul_buf *out, enum plan_verb topic);
 
 /* Append one line per setting: its value and where that came from. */

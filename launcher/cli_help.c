@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cli.h"
+#include "launcher/cli_manifest.h"
 #include "launcher/cli_value.h"
 
 static const char program_head[] =
@@ -7,7 +8,8 @@ static const char program_head[] =
     "       gpulaunch env [options] --rank R [--explain] -- COMMAND...\n"
     "       gpulaunch secret [FILE]\n"
     "       gpulaunch join ADDR:PORT --job ID --secret-file FILE\n"
-    "       gpulaunch help [run|env|secret|join]\n"
+    "       gpulaunch manifest KIND --nodes N [options] -- COMMAND...\n"
+    "       gpulaunch help [run|env|secret|join|manifest]\n"
     "\n"
     "Bring nodes together, prove that they can train, and run COMMAND on all\n"
     "of them with the environment that TensorFlow, PyTorch, JAX and Horovod\n"
@@ -126,6 +128,9 @@ int cli_help(struct gpul_buf *out, enum plan_verb topic)
     }
     if (topic == PLAN_JOIN) {
         return join_help(out);
+    }
+    if (topic == PLAN_MANIFEST) {
+        return cli_manifest_help(out);
     }
     options.table = option_table(&options.count);
     gpul_buf_append_text(out, topic == PLAN_RUN   ? run_head

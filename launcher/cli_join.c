@@ -29,7 +29,7 @@ bool cli_join_has(enum option option)
 
 bool cli_run_has(enum option option)
 {
-    return option != OPTION_JOB && option != OPTION_NAME;
+    return option != OPTION_NAME;
 }
 
 static int set_name(const char **out, const char *value, size_t bytes_max,
@@ -45,6 +45,25 @@ static int set_name(const char **out, const char *value, size_t bytes_max,
     return 0;
 }
 
+/* It is the name of a folder of logs, too. */
+static int set_job(struct plan *plan, const char *value, const char *spelling,
+                   struct gpul_error *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789._-";
+    size_t n = strlen(value);
+    if (n == 0 || n > GPUL_JOB_ID_BYTES_MAX || strspn(value, letters) != n ||
+        value[0] == '.' || value[0] == '-') {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: \"%.80s\" is not 1 to %u letters, digits, ., _ "
+                         "and -, the first neither . nor -",
+                         spelling, value, GPUL_JOB_ID_BYTES_MAX);
+    }
+    plan->job_id = value;
+    return 0;
+}
+
 int cli_join_set(struct plan *plan, enum option option, const char *value,
                  struct gpul_error *err)
 {
@@ -52,8 +71,7 @@ int cli_join_set(struct plan *plan, enum option option, const char *value,
     uint32_t port;
     switch (option) {
     case OPTION_JOB:
-        return set_name(&plan->job_id, value, GPUL_JOB_ID_BYTES_MAX, spelling,
-                        err);
+        return set_job(plan, value, spelling, err);
     case OPTION_NAME:
         return set_name(&plan->node_name, value, GPUL_NAME_BYTES_MAX, spelling,
                         err);

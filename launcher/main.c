@@ -21,6 +21,7 @@
 
 enum {
     HELP_BYTES_MAX = 64 << 10,
+    MANIFEST_BYTES_MAX = 64 << 20,
     NAME_BYTES = 64,
     NODES_FILE_BYTES_MAX = 64 << 20,
 };
@@ -75,6 +76,18 @@ static int print_help(enum plan_verb topic)
     return code;
 }
 
+static int print_manifest(const struct manifest *manifest)
+{
+    struct gpul_error err = {0};
+    struct gpul_buf out;
+    gpul_buf_init(&out, MANIFEST_BYTES_MAX);
+    int code = manifest_write(&out, manifest, &err) == 0
+                   ? print(gpul_buf_text(&out))
+                   : fail(&err);
+    gpul_buf_release(&out);
+    return code;
+}
+
 static int make_secret(const char *path)
 {
     struct gpul_error err = {0};
@@ -97,6 +110,8 @@ static int run(const struct plan *plan)
         code = joining_run(plan, &err);
         fail(&err);
         return code;
+    case PLAN_MANIFEST:
+        return print_manifest(&plan->manifest);
     case PLAN_VERSION:
         return print("gpulaunch " GPULAUNCH_VERSION "\n");
     default:

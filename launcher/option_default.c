@@ -12,6 +12,7 @@ const char *option_default(enum option option)
         [OPTION_INTERFACE] = "what the others have reached",
         [OPTION_ADDRESS] = "by the routes to the nodes",
         [OPTION_PORT] = "one that is free",
+        [OPTION_JOB] = "drawn",
         [OPTION_NAME] = "this machine's",
         [OPTION_WORKER_PATH] = "as here, else in PATH",
         [OPTION_SSH_COMMAND] = "ssh",

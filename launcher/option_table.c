@@ -108,7 +108,10 @@ static const struct gpul_option table[] = {
                     .value = "ID",
                     .environment = "GPULAUNCH_JOB",
                     .group = REACHING,
-                    .help = "Of join: the job to take part in."},
+                    .help =
+                        "Name of this run, another one each time. Default: the "
+                        "time and a number. Of join: the job to take part "
+                        "in."},
     [OPTION_NAME] = {.name = "name",
                      .value = "NODE",
                      .environment = "GPULAUNCH_NAME",

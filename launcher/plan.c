@@ -11,6 +11,12 @@ void plan_release(struct plan *plan)
     free(plan->variables);
     plan->variables = NULL;
     plan->variable_count = 0;
+    for (size_t i = 0; i < plan->manifest.option_count; i++) {
+        free(plan->manifest_options[i]);
+    }
+    free(plan->manifest_options);
+    plan->manifest_options = NULL;
+    plan->manifest.option_count = 0;
     gpul_rankset_release(&plan->shown_ranks);
     nodes_release(&plan->nodes);
 }

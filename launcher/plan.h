@@ -15,6 +15,7 @@
 #include "common/rankset.h"
 #include "common/rolemap.h"
 #include "launcher/allocation.h"
+#include "launcher/manifest.h"
 #include "launcher/nodes.h"
 #include "launcher/option_table.h"
 #include "proto/limits.h"
@@ -26,6 +27,7 @@ enum plan_verb {
     PLAN_VERSION = 4,
     PLAN_SECRET = 5,
     PLAN_JOIN = 6,
+    PLAN_MANIFEST = 7,
 };
 
 enum plan_per_node {
@@ -92,7 +94,7 @@ struct plan_setting {
  * otherwise. */
 struct plan {
     enum plan_verb verb;
-    enum plan_verb help_topic; /* of PLAN_HELP: 0, or RUN, ENV, SECRET, JOIN */
+    enum plan_verb help_topic; /* of PLAN_HELP: 0, or another verb */
     bool is_local;
     bool is_open; /* the nodes come by themselves: nobody knows their names */
     enum option hosts_option;     /* that names the nodes; OPTION_COUNT: none */
@@ -103,7 +105,7 @@ struct plan {
     struct nodes nodes;       /* owned; node_count of them, in order */
     const char *address;      /* --address; NULL: by the routes */
     uint16_t port;            /* of the coordinator; 0: one that is free */
-    const char *job_id;       /* of join; NULL: not given */
+    const char *job_id;       /* NULL: one is drawn; of join: not given */
     const char *node_name;    /* of join; NULL: this machine's */
     const char *join_address; /* of join, in the place of --address; NULL */
     struct gpul_hostport coordinators[GPUL_COORDINATORS_MAX]; /* of join */
@@ -157,6 +159,8 @@ struct plan {
     bool is_verbose;
     bool is_quiet;
     enum plan_choice color;
+    struct manifest manifest; /* of the verb */
+    char **manifest_options;  /* owned, and what is in it */
     bool has_rank;
     uint32_t rank; /* verb env */
     char *const *command;

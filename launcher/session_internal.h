@@ -29,7 +29,7 @@
 #include "proto/transport.h"
 
 enum {
-    SESSION_JOB_ID_BYTES = 32,
+    SESSION_JOB_ID_BYTES = GPUL_JOB_ID_BYTES_MAX + 1,
     SESSION_EXIT_LOST = 75, /* coordinator_lost */
     SESSION_READERS = 2,
 };

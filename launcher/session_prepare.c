@@ -38,6 +38,15 @@ static int draw_job_id(char *id, struct gpul_error *err)
     return 0;
 }
 
+static int find_job_id(struct session *s, struct gpul_error *err)
+{
+    if (s->plan->job_id == NULL) {
+        return draw_job_id(s->job_id, err);
+    }
+    snprintf(s->job_id, sizeof(s->job_id), "%s", s->plan->job_id);
+    return 0;
+}
+
 static int prepare_logs(struct session *s, struct gpul_error *err)
 {
     const char *asked = s->plan->log_dir;
@@ -151,7 +160,7 @@ static int prepare_job(struct session *s, struct gpul_error *err)
 
 int session_prepare(struct session *s, struct gpul_error *err)
 {
-    int rc = draw_job_id(s->job_id, err);
+    int rc = find_job_id(s, err);
     if (rc == 0) {
         s->listening.port = s->plan->port;
         rc = reach_prepare(&s->reach, s->plan, &s->listening, err);

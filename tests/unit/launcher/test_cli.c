@@ -386,6 +386,7 @@ static void test_explain(void **state)
         "  interface         what the others have reached (default)\n"
         "  address           by the routes to the nodes (default)\n"
         "  port              one that is free (default)\n"
+        "  job               drawn (default)\n"
         "  worker-path       as here, else in PATH (default)\n"
         "  copy-worker       no (default)\n"
         "  ssh-command       ssh (default)\n"

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "launcher/cli.h"
+#include "launcher/cli_manifest.h"
 
 enum { TEXT_BYTES = 1 << 16, PATH_BYTES = 4096 };
 
@@ -50,6 +51,7 @@ static void test_pinned(void **state)
     check_help(PLAN_ENV, "help-env.txt");
     check_help(PLAN_SECRET, "help-secret.txt");
     check_help(PLAN_JOIN, "help-join.txt");
+    check_help(PLAN_MANIFEST, "help-manifest.txt");
 }
 
 /* No line of the help is wider than a terminal of 80 columns. */
@@ -67,8 +69,29 @@ static void test_width(void **state)
     gpul_buf_release(&out);
 }
 
-/* The man page names every option, its letter, its aliases and its
- * environment variable; the hyphens there are escaped for troff. */
+static void check_named(const char *page, const struct gpul_option *option)
+{
+    char name[64] = "\\-\\-", letter[8];
+    size_t n = strlen(name);
+    for (const char *c = option->name; *c != '\0'; c++) {
+        n += (size_t)snprintf(name + n, sizeof(name) - n, "%s%c",
+                              *c == '-' ? "\\" : "", *c);
+    }
+    if (strstr(page, name) == NULL) {
+        fail_msg("the man page lacks --%s", option->name);
+    }
+    snprintf(letter, sizeof(letter), "\\-%c", option->letter);
+    if (option->letter != 0 && strstr(page, letter) == NULL) {
+        fail_msg("the man page lacks -%c", option->letter);
+    }
+    if (option->environment != NULL &&
+        strstr(page, option->environment) == NULL) {
+        fail_msg("the man page lacks %s", option->environment);
+    }
+}
+
+/* The man page names every option, its letter and its environment variable;
+ * the hyphens there are escaped for troff. */
 static void test_man_page(void **state)
 {
     (void)state;
@@ -76,23 +99,11 @@ static void test_man_page(void **state)
     size_t count = 0;
     const struct gpul_option *table = option_table(&count);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        char name[64] = "\\-\\-", letter[8];
-        size_t n = strlen(name);
-        for (const char *c = table[i].name; *c != '\0'; c++) {
-            n += (size_t)snprintf(name + n, sizeof(name) - n, "%s%c",
-                                  *c == '-' ? "\\" : "", *c);
-        }
-        if (strstr(page, name) == NULL) {
-            fail_msg("the man page lacks --%s", table[i].name);
-        }
-        snprintf(letter, sizeof(letter), "\\-%c", table[i].letter);
-        if (table[i].letter != 0 && strstr(page, letter) == NULL) {
-            fail_msg("the man page lacks -%c", table[i].letter);
-        }
-        if (table[i].environment != NULL &&
-            strstr(page, table[i].environment) == NULL) {
-            fail_msg("the man page lacks %s", table[i].environment);
-        }
+        check_named(page, &table[i]);
+    }
+    table = cli_manifest_options(&count);
+    for (size_t i = 0; i < count; i++) {
+        check_named(page, &table[i]);
     }
 }
 

@@ -31,8 +31,11 @@ static void test_refusals(void **state)
          "no nodes to run on: name them with --hosts or --hostfile, start them "
          "on this machine with --local, or wait for them to join with --nodes "
          "N"},
-        {"", "--local --job j -- true",
-         "--job is an option of gpulaunch join only"},
+        {"", "--local --name n -- true",
+         "--name is an option of gpulaunch join only"},
+        {"", "--local --job ../j -- true",
+         "--job: \"../j\" is not 1 to 64 letters, digits, ., _ and -, the "
+         "first neither . nor -"},
         {"", "--local --port 65536 -- true",
          "--port: \"65536\" is not a whole number from 1 to 65535"},
         {"", "join",
@@ -297,14 +300,14 @@ static void test_refusals(void **state)
          "unknown verb \"rum\"; did you mean run? (a command to run goes after "
          "--)"},
         {"", "train.py",
-         "unknown verb \"train.py\"; there are run, env, secret, join and "
-         "help, and a command to run goes after --"},
+         "unknown verb \"train.py\"; there are run, env, secret, join, "
+         "manifest and help, and a command to run goes after --"},
         {"", "--local python train.py",
          "\"python\" is not an option; put -- before the command: gpulaunch "
          "[options] -- python ..."},
         {"", "help check",
-         "help: no such topic \"check\"; there are run, env, secret "
-         "and join"},
+         "help: no such topic \"check\"; there are run, env, secret, "
+         "join and manifest"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct line l;
