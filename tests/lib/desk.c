@@ -349,7 +349,7 @@ static void welcome(struct desk *d, uint32_t attach)
     body.protocol = GPUL_PROTOCOL;
     body.version = (char[]){"0"};
     body.heartbeat_ms = 200;
-    body.lease_ms = 5000; /* the desk may be slow under a sanitizer */
+    body.lease_ms = GPUL_LEASE_MS;
     Gpul__Frame frame;
     gpul__frame__init(&frame);
     frame.body_case = GPUL__FRAME__BODY_WELCOME;

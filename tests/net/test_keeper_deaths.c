@@ -139,6 +139,20 @@ static pid_t find_child(const char *name)
     return found;
 }
 
+/* The one whose name is set, which a fork is a moment after its start; not
+ * `other`, which may be there for a moment after its death. */
+static pid_t await_undertaker(pid_t other)
+{
+    uint64_t end_ms = gpul_clock_ms() + STAGE_WAIT_MS;
+    pid_t found = find_child("gpulaunch-under");
+    while (found == 0 || found == other) {
+        assert_true(gpul_clock_ms() < end_ms);
+        poll(NULL, 0, PAUSE_MS);
+        found = find_child("gpulaunch-under");
+    }
+    return found;
+}
+
 /* An undertaker that somebody kills is replaced, and the next one works. */
 static void test_undertaker_killed(void **state)
 {
@@ -146,17 +160,10 @@ static void test_undertaker_killed(void **state)
     open_stage();
     stage_begin(&s, 1, LONG_MS);
     start_family(0);
-    pid_t first = find_child("gpulaunch-under");
-    assert_true(first > 0);
+    pid_t first = await_undertaker(0);
     assert_int_equal(kill(first, SIGTERM), 0); /* it does not mind */
     assert_int_equal(kill(first, SIGKILL), 0);
-    uint64_t end_ms = gpul_clock_ms() + STAGE_WAIT_MS;
-    pid_t second = 0;
-    while (second == 0 || second == first) {
-        assert_true(gpul_clock_ms() < end_ms);
-        poll(NULL, 0, PAUSE_MS);
-        second = find_child("gpulaunch-under");
-    }
+    await_undertaker(first);
     assert_int_equal(kill(s.keeper, SIGKILL), 0);
     expect_killed();
     stage_await_count(&s, 0);

@@ -221,7 +221,7 @@ static void test_coordinator_silent(void **state)
     d.acknowledges = false;
     life_await_end(&l);
     desk_close(&d, 75, text);
-    assert_non_null(strstr(text, ": no answer for 5 s\n"));
+    assert_non_null(strstr(text, ": no answer for 15 s\n"));
 }
 
 /* A signal to the worker stops its ranks; the coordinator hears of it. */
