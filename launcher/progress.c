@@ -48,7 +48,7 @@ int progress_init(struct progress *p, struct console *console,
         .has_color = choose_color(plan, is_capable),
     };
     p->next_ms = now_ms + (p->is_live ? LIVE_FIRST_MS : PLAIN_EVERY_MS);
-    return status_init(&p->status, &plan->nodes);
+    return status_init(&p->status, &plan->nodes, plan->node_count);
 }
 
 void progress_release(struct progress *p)
@@ -149,7 +149,7 @@ static void say_table(struct progress *p, const Gpul__Event *event)
 {
     struct gpul_buf out;
     gpul_buf_init(&out, TEXT_BYTES_MAX);
-    if (table_self_test(&out, event, (uint32_t)p->status.names.count,
+    if (table_self_test(&out, event, p->status.node_count,
                         console_width(p->console)) == 0) {
         console_say(p->console, (const char *)out.data, out.used);
     }

@@ -35,6 +35,7 @@ struct step {
     char nodes[NUMBER_BYTES], tasks[NUMBER_BYTES], timeout[NUMBER_BYTES];
     struct gpul_buf names;     /* --nodelist=n[1-4] */
     struct gpul_buf addresses; /* of the coordinator, for join */
+    int sent;                  /* the signal that was sent last */
 };
 
 static char *word(const char *text)
@@ -164,6 +165,17 @@ static int start(struct reach *r, const struct reach_job *job,
     return rc;
 }
 
+/* To the step as a whole, once: srun passes it on to all of it. */
+static void signal_step(struct reach *r, uint32_t index, int number)
+{
+    struct step *step = r->state;
+    (void)index;
+    if (r->workers[0].pid > 0 && step->sent != number) {
+        step->sent = number;
+        kill(r->workers[0].pid, number);
+    }
+}
+
 /* Of the first: the others have no child. */
 static Gpul__NodeGone__Why describe(struct reach *r, struct gpul_buf *out,
                                     uint32_t index)
@@ -187,6 +199,7 @@ static void release(struct reach *r)
 const struct reach_way reach_slurm = {
     .prepare = prepare,
     .start = start,
+    .signal = signal_step,
     .describe = describe,
     .release = release,
 };

@@ -15,11 +15,12 @@ enum {
     LIVE_BYTES_MAX = 4096,
 };
 
-int status_init(struct status *s, const struct nodes *nodes)
+int status_init(struct status *s, const struct nodes *nodes,
+                uint32_t node_count)
 {
-    *s = (struct status){.phase = STATUS_GATHERING};
+    *s = (struct status){.phase = STATUS_GATHERING, .node_count = node_count};
     gpul_hostlist_init(&s->names);
-    s->joined = calloc(nodes->count, sizeof(*s->joined));
+    s->joined = calloc(node_count, sizeof(*s->joined));
     if (s->joined == NULL) {
         return GPUL_ENOMEM;
     }
@@ -39,10 +40,19 @@ void status_release(struct status *s)
     gpul_hostlist_release(&s->names);
 }
 
-static void mark(struct status *s, const char *name, bool has_joined)
+static bool is_open(const struct status *s)
 {
+    return s->names.count == 0;
+}
+
+static void mark(struct status *s, const Gpul__Event *event, bool has_joined)
+{
+    if (is_open(s)) {
+        s->joined_count = event->have;
+        return;
+    }
     for (size_t i = 0; i < s->names.count; i++) {
-        if (strcmp(s->names.names[i], name) != 0) {
+        if (strcmp(s->names.names[i], event->node_name) != 0) {
             continue;
         }
         if (s->joined[i] != has_joined) {
@@ -70,11 +80,11 @@ void status_update(struct status *s, const Gpul__Event *event)
     switch (event->kind) {
     case GPUL__EVENT__KIND__NODE_JOINED:
     case GPUL__EVENT__KIND__NODE_BACK:
-        mark(s, event->node_name, true);
+        mark(s, event, true);
         break;
     case GPUL__EVENT__KIND__NODE_LEFT:
     case GPUL__EVENT__KIND__NODE_AWAY:
-        mark(s, event->node_name, false);
+        mark(s, event, false);
         break;
     case GPUL__EVENT__KIND__ASSIGNED:
         note_members(s, event);
@@ -110,13 +120,17 @@ bool status_is_calm(const struct status *s)
 
 bool status_has_joined(const struct status *s, uint32_t index)
 {
-    return index < s->names.count && s->joined[index];
+    return is_open(s) || (index < s->names.count && s->joined[index]);
 }
 
 /* The missing names, folded: local-[1,3]. */
 static int append_missing(struct gpul_buf *out, const struct status *s)
 {
     struct gpul_hostlist missing;
+    if (is_open(s)) {
+        return gpul_buf_appendf(out, "%zu more",
+                                s->node_count - s->joined_count);
+    }
     gpul_hostlist_init(&missing);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < s->names.count; i++) {
@@ -136,19 +150,19 @@ int status_words(struct gpul_buf *out, const struct status *s)
     switch (s->phase) {
     case STATUS_GATHERING:
         gpul_buf_appendf(out, "%zu/%zu nodes joined", s->joined_count,
-                         s->names.count);
-        if (s->joined_count < s->names.count) {
+                         (size_t)s->node_count);
+        if (s->joined_count < (size_t)s->node_count) {
             gpul_buf_append_text(out, ", missing ");
             append_missing(out, s);
         }
         break;
     case STATUS_ASSIGNING:
-        gpul_buf_appendf(out, "%zu node%s: assigning ranks", s->names.count,
-                         gpul_plural(s->names.count));
+        gpul_buf_appendf(out, "%zu node%s: assigning ranks",
+                         (size_t)s->node_count, gpul_plural(s->node_count));
         break;
     case STATUS_TESTING:
-        gpul_buf_appendf(out, "%zu node%s: self-test %s", s->names.count,
-                         gpul_plural(s->names.count),
+        gpul_buf_appendf(out, "%zu node%s: self-test %s", (size_t)s->node_count,
+                         gpul_plural(s->node_count),
                          s->is_on_gpus ? "on GPUs" : "(all-reduce)");
         break;
     case STATUS_STOPPING:

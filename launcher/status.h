@@ -24,7 +24,8 @@ enum status_phase {
 
 struct status {
     enum status_phase phase;
-    struct gpul_hostlist names; /* the expected nodes, in order */
+    uint32_t node_count;
+    struct gpul_hostlist names; /* the expected nodes; none: any may come */
     bool *joined;               /* by index in names */
     size_t joined_count;
     bool has_gpus;   /* on some node */
@@ -32,8 +33,10 @@ struct status {
     bool is_on_gpus; /* the self-test: it counts ranks, not nodes */
 };
 
-/* The names are copied. Errors: GPUL_ENOMEM. */
-int status_init(struct status *s, const struct nodes *nodes);
+/* `nodes` has node_count names, which are copied, or none: then only how many
+ * have joined is known. Errors: GPUL_ENOMEM. */
+int status_init(struct status *s, const struct nodes *nodes,
+                uint32_t node_count);
 void status_release(struct status *s);
 
 /* Take an event in. Unknown names change nothing. */

@@ -59,6 +59,7 @@ expect_status 0
 expect_has "$out" '^\[0\] 0 of 2$'
 expect_has "$out" '^\[1\] 1 of 2$'
 expect_has "$err" 'self-test passed'
+expect_has "$err" 'all-reduce on host memory over TCP, 2 nodes'
 expect_empty "$scratch/n9.err"
 expect_empty "$scratch/n10.err"
 expect_nothing_left 5

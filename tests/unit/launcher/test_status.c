@@ -14,7 +14,7 @@ static int init(struct status *s, const char *names)
     struct nodes nodes = {0};
     assert_int_equal(
         nodes_parse_list(&nodes, NODES_LOCAL, names, "--local", NULL), 0);
-    int rc = status_init(s, &nodes);
+    int rc = status_init(s, &nodes, nodes.count);
     nodes_release(&nodes);
     return rc;
 }
@@ -314,13 +314,38 @@ static void test_links(void **state)
     assert_false(status_is_detail(&e));
 }
 
+/* Nodes whose names nobody knows are counted. */
+static void test_open(void **state)
+{
+    (void)state;
+    static const struct nodes nobody;
+    static char name[] = "n7";
+    struct status s;
+    struct gpul_buf out;
+    gpul_buf_init(&out, 1000);
+    assert_int_equal(status_init(&s, &nobody, 3), 0);
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__NODE_JOINED;
+    event.node_name = name;
+    event.have = 1;
+    event.need = 3;
+    status_update(&s, &event);
+    assert_true(status_has_joined(&s, 2));
+    assert_int_equal(status_words(&out, &s), 0);
+    assert_non_null(strstr(gpul_buf_text(&out), "1/3"));
+    assert_non_null(strstr(gpul_buf_text(&out), "2 more"));
+    gpul_buf_release(&out);
+    status_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_live),     cmocka_unit_test(test_sentences),
-        cmocka_unit_test(test_waiting),  cmocka_unit_test(test_members),
-        cmocka_unit_test(test_backends), cmocka_unit_test(test_on_gpus),
-        cmocka_unit_test(test_hang),     cmocka_unit_test(test_links),
+        cmocka_unit_test(test_open),      cmocka_unit_test(test_live),
+        cmocka_unit_test(test_sentences), cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_members),   cmocka_unit_test(test_backends),
+        cmocka_unit_test(test_on_gpus),   cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
