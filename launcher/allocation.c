@@ -98,9 +98,13 @@ static int find_slurm(struct allocation *a, const struct lookup *l)
                                  ? "SLURM_JOB_NUM_NODES"
                                  : "SLURM_NNODES";
     int rc = get_count(l, &a->node_count, &has, count_name, 1, GPUL_NODES_MAX);
+    if (rc == 0) {
+        rc = get_count(l, &a->slots, &has, "SLURM_NTASKS_PER_NODE", 1,
+                       GPUL_RANKS_PER_NODE_MAX);
+    }
     return rc != 0 ? rc
-                   : get_count(l, &a->slots, &has, "SLURM_NTASKS_PER_NODE", 1,
-                               GPUL_RANKS_PER_NODE_MAX);
+                   : get_count(l, &a->end_s, &has, "SLURM_JOB_END_TIME", 0,
+                               UINT32_MAX);
 }
 
 static int find_pbs(struct allocation *a, const struct lookup *l)

@@ -9,7 +9,7 @@
  *
  *   Flux         FLUX_URI, FLUX_JOB_ID; FLUX_JOB_NNODES
  *   Slurm        SLURM_JOB_ID; SLURM_JOB_NODELIST, SLURM_JOB_NUM_NODES,
- *                SLURM_NTASKS_PER_NODE
+ *                SLURM_NTASKS_PER_NODE, SLURM_JOB_END_TIME
  *   PBS, Torque  PBS_JOBID; PBS_NODEFILE
  *   LSF          LSB_JOBID; LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS or LSB_HOSTS
  *   Grid Engine  JOB_ID, SGE_ROOT, ARC and PE_HOSTFILE, all four
@@ -46,10 +46,11 @@ struct allocation {
     enum allocation_shape shape;
     const char *variable; /* that names the nodes, or counts them */
     const char *value;
-    uint32_t node_count;       /* as the scheduler says; 0: it does not */
-    uint32_t slots;            /* ranks a node, if the user asked it; or 0 */
-    bool has_index;            /* which of the nodes is this? */
-    uint32_t index;            /* from 0 */
+    uint32_t node_count; /* as the scheduler says; 0: it does not */
+    uint32_t slots;      /* ranks a node, if the user asked it; or 0 */
+    bool has_index;      /* which of the nodes is this? */
+    uint32_t index;      /* from 0 */
+    uint32_t end_s;      /* when it ends, since 1970; 0: unknown, or never */
     const char *first_address; /* of node 0; NULL: unknown, or this one */
 };
 

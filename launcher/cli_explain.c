@@ -20,6 +20,9 @@ static bool follows(const struct plan *plan, enum option option)
     if (plan->settings[option].source != GPUL_SOURCE_NONE) {
         return false;
     }
+    if (option == OPTION_TIMEOUT) {
+        return plan->has_limit;
+    }
     if (option == OPTION_NODES) {
         return plan->has_roles || plan->nodes.where != NULL;
     }
@@ -36,6 +39,8 @@ static void append_value(struct gpul_buf *out, const struct plan *plan,
         gpul_buf_appendf(out, "%" PRIu32, plan->node_count);
     } else if (option == OPTION_PER_NODE && follows(plan, option)) {
         gpul_buf_appendf(out, "%" PRIu32, plan->ranks_per_node);
+    } else if (option == OPTION_TIMEOUT && follows(plan, option)) {
+        gpul_buf_appendf(out, "%" PRIu32 "s", plan->timeout_ms / 1000);
     } else if (comes_from_variable(plan, option)) {
         gpul_buf_append_text(out, "not shown");
     } else if (s->source == GPUL_SOURCE_NONE) {
@@ -57,6 +62,8 @@ static void append_source(struct gpul_buf *out, const struct plan *plan,
         gpul_buf_appendf(out, "(flag %s)", s->spelling);
     } else if (s->source == GPUL_SOURCE_ENVIRONMENT) {
         gpul_buf_appendf(out, "(environment %s)", s->spelling);
+    } else if (option == OPTION_TIMEOUT && follows(plan, option)) {
+        gpul_buf_append_text(out, "(follows from SLURM_JOB_END_TIME)");
     } else if (follows(plan, option)) {
         gpul_buf_appendf(out, "(follows from %s)",
                          plan->is_local ? "--roles" : plan->nodes.where);

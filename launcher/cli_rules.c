@@ -214,6 +214,9 @@ static int check_signal(const struct plan *plan, struct gpul_error *err)
     if (plan->warning_signal == 0) {
         return 0;
     }
+    if (plan->timeout_ms == 0 && plan->allocation.end_s > 0) {
+        return 0; /* cli_limit has the limit */
+    }
     if (plan->timeout_ms == 0) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s %s: it is sent before the time limit, and there "

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/startup.h"
@@ -177,6 +178,9 @@ int main(int argc, char **argv)
     plan.secret_text = taken;
     if (rc == 0 && plan.nodes_file != NULL) {
         rc = settle(&plan, &err);
+    }
+    if (rc == 0) {
+        rc = cli_limit(&plan, (uint64_t)time(NULL), &err);
     }
     if (rc == 0 && !plan.is_quiet &&
         (plan.verb == PLAN_RUN || plan.verb == PLAN_ENV)) {

@@ -131,6 +131,7 @@ struct plan {
     const char *log_dir;     /* NULL: the default place */
     const char *result_path; /* NULL: none */
     uint32_t timeout_ms;     /* 0: none */
+    bool has_limit;          /* that is a scheduler's */
     uint32_t join_timeout_ms;
     uint32_t grace_ms;
     uint32_t orphan_timeout_ms;

@@ -16,11 +16,16 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/units.h"
 #include "launcher/cli.h"
 #include "launcher/session_internal.h"
 #include "proto/uvmemory.h"
 
-enum { EXPLAIN_BYTES_MAX = 1 << 20, ORIGIN_BYTES_MAX = 2048 };
+enum {
+    EXPLAIN_BYTES_MAX = 1 << 20,
+    ORIGIN_BYTES_MAX = 2048,
+    DURATION_BYTES = 32
+};
 
 /* ---- the start ----------------------------------------------------------- */
 
@@ -160,6 +165,19 @@ static void say_origin(struct session *s)
     gpul_buf_release(&words);
 }
 
+/* A limit that nobody has asked us for. */
+static void say_limit(struct session *s)
+{
+    char left[DURATION_BYTES];
+    if (s->plan->has_limit) {
+        gpul_format_duration(left, s->plan->timeout_ms);
+        progress_note(&s->progress,
+                      "the job is stopped in %s, shortly before the time limit "
+                      "of %s; --timeout sets another",
+                      left, nodes_scheduler(s->plan->allocation.source));
+    }
+}
+
 /* Said in any case: without it nobody would come. */
 static void say_invite(struct session *s)
 {
@@ -248,6 +266,7 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
             say_root(&s);
         }
         say_origin(&s);
+        say_limit(&s);
         say_invite(&s);
         session_reap(&s);
         uv_run(&s.loop, UV_RUN_DEFAULT);

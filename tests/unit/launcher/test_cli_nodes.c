@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -107,12 +108,55 @@ static void test_explain_nodes(void **state)
     plan_release(&l.plan);
 }
 
+/* The time limit of a scheduler's job stands in for --timeout. */
+static void test_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *end;
+        const char *line;
+        uint32_t timeout_ms;
+        bool has_limit;
+    } rows[] = {
+        {"1100", "-- t", 95000, true},
+        {"1100", "--timeout 7 -- t", 7000, false},
+        {"1004", "-- t", 0, false}, /* it is over */
+        {"0", "-- t", 0, false},
+        {"4294967295", "-- t", 0, false},
+        {"1100", "--signal USR1@30 -- t", 95000, true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct line l;
+        char environment[200];
+        snprintf(environment, sizeof(environment),
+                 "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 SLURM_JOB_END_TIME=%s",
+                 rows[i].end);
+        assert_int_equal(cli_line_parse(&l, environment, rows[i].line), 0);
+        assert_int_equal(cli_limit(&l.plan, 1000, &l.err), 0);
+        assert_int_equal(l.plan.timeout_ms, rows[i].timeout_ms);
+        assert_int_equal(l.plan.has_limit, rows[i].has_limit);
+        plan_release(&l.plan);
+    }
+    struct line l;
+    assert_int_equal(cli_line_parse(&l,
+                                    "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 "
+                                    "SLURM_JOB_END_TIME=1100",
+                                    "--signal USR1@2m -- t"),
+                     0);
+    assert_int_equal(cli_limit(&l.plan, 1000, &l.err), GPUL_EINVAL);
+    assert_string_equal(l.err.text,
+                        "--signal USR1@2m: the job of Slurm ends in 1 min 35 "
+                        "s; give a time after the @ that is shorter");
+    plan_release(&l.plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_explain_nodes),
+        cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
