@@ -11,23 +11,17 @@
 
 #include "common/ownfolder.h"
 #include "common/writeall.h"
-#include "launcher/logdir.h"
 
 /* Beside the logs: .../gpulaunch/logs and .../gpulaunch/jobs. */
-static int default_folder(char out[PATH_MAX], struct gpul_error *err)
+static int default_folder(char out[PATH_MAX], struct logdir_made *made,
+                          struct gpul_error *err)
 {
-    static const char logs[] = "/logs", jobs[] = "/jobs";
-    struct logdir_made made;
     char *root = NULL;
-    int rc = logdir_open_default(&root, &made, err);
+    int rc = logdir_open_state(&root, made, err);
     if (rc != 0) {
         return rc;
     }
-    size_t n = strlen(root), tail = sizeof(logs) - 1;
-    if (n > tail && strcmp(root + n - tail, logs) == 0) {
-        n -= tail;
-    }
-    int used = snprintf(out, PATH_MAX, "%.*s%s", (int)n, root, jobs);
+    int used = snprintf(out, PATH_MAX, "%s/jobs", root);
     free(root);
     return used < PATH_MAX ? 0
                            : gpul_fail(err, GPUL_EINVAL,
@@ -93,7 +87,7 @@ int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,
                  absolute != NULL ? absolute : folder);
         free(absolute);
     } else {
-        rc = default_folder(place, err);
+        rc = default_folder(place, &f->made, err);
     }
     int used = snprintf(f->path, sizeof(f->path), "%.*s/%s", PATH_MAX - 80,
                         place, job_id);
@@ -106,6 +100,7 @@ int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,
         close(fd);
     }
     if (rc != 0) {
+        logdir_unmake(&f->made);
         f->path[0] = '\0';
     }
     return rc;
@@ -119,5 +114,6 @@ void jobfile_remove(struct jobfile *f)
     unlink(f->path);
     f->path[f->folder_bytes] = '\0';
     rmdir(f->path); /* not while other jobs have files in it */
+    logdir_unmake(&f->made);
     f->path[0] = '\0';
 }

@@ -10,10 +10,12 @@
 #include <stddef.h>
 
 #include "common/error.h"
+#include "launcher/logdir.h"
 
 struct jobfile {
-    char path[PATH_MAX]; /* "": there is none */
-    size_t folder_bytes; /* so much of it is the folder */
+    char path[PATH_MAX];     /* "": there is none */
+    size_t folder_bytes;     /* so much of it is the folder */
+    struct logdir_made made; /* above the folder, of the state directory */
 };
 
 /* Write the file `job_id` into `folder`, which is made if it is not there;
@@ -23,7 +25,8 @@ struct jobfile {
 int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,
                    const void *bytes, size_t n, struct gpul_error *err);
 
-/* Remove it, and the folder if nothing else is in it. An all-zero one, too. */
+/* Remove it, and the folder and what was made above it if nothing else is in
+ * it. An all-zero one, too. */
 void jobfile_remove(struct jobfile *f);
 
 #endif

@@ -180,7 +180,8 @@ int logdir_open(char **out, struct logdir_made *made, const char *wanted,
     return rc;
 }
 
-static int open_state(char **out, struct logdir_made *made,
+/* `tail`: behind gpulaunch. */
+static int open_state(char **out, struct logdir_made *made, const char *tail,
                       struct gpul_error *err)
 {
     char path[PATH_MAX];
@@ -188,10 +189,10 @@ static int open_state(char **out, struct logdir_made *made,
     const char *home = getenv("HOME");
     int n;
     if (state != NULL && state[0] == '/') {
-        n = snprintf(path, sizeof(path), "%s/gpulaunch/logs", state);
+        n = snprintf(path, sizeof(path), "%s/gpulaunch%s", state, tail);
     } else if (home != NULL && home[0] == '/') {
-        n = snprintf(path, sizeof(path), "%s/.local/state/gpulaunch/logs",
-                     home);
+        n = snprintf(path, sizeof(path), "%s/.local/state/gpulaunch%s", home,
+                     tail);
     } else {
         return gpul_fail(err, GPUL_ENOTFOUND, "HOME is not set");
     }
@@ -233,10 +234,19 @@ int logdir_open_default(char **out, struct logdir_made *made,
                         struct gpul_error *err)
 {
     *out = NULL;
-    if (open_state(out, made, NULL) == 0) {
+    if (open_state(out, made, "/logs", NULL) == 0) {
         return 0;
     }
     int rc = open_temporary(out, made, err);
     return rc == 0 ? 0
                    : gpul_wrap(err, rc, "no place for logs; give --log-dir");
+}
+
+int logdir_open_state(char **out, struct logdir_made *made,
+                      struct gpul_error *err)
+{
+    *out = NULL;
+    return open_state(out, made, "", NULL) == 0
+               ? 0
+               : open_temporary(out, made, err);
 }

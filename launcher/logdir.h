@@ -30,6 +30,11 @@ int logdir_open(char **out, struct logdir_made *made, const char *wanted,
 int logdir_open_default(char **out, struct logdir_made *made,
                         struct gpul_error *err);
 
+/* The same for what is beside the logs: gpulaunch in the state directory, or
+ * else the same folder of TMPDIR or /tmp. */
+int logdir_open_state(char **out, struct logdir_made *made,
+                      struct gpul_error *err);
+
 /* Remove those folders again, as far as they are empty. */
 void logdir_unmake(const struct logdir_made *made);
 
