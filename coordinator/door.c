@@ -33,7 +33,7 @@ struct door {
     uv_timer_t retry;
     const struct door_handlers *handlers;
     void *arg;
-    const struct gpul_secret *secret; /* until it is open; NULL: no keys */
+    struct gpul_secret *secret; /* until it is open; NULL: no keys */
     struct gpul_keyring *keyring;
     struct gate *gate;
     struct stranger *table[GPUL_STRANGERS_MAX];
@@ -326,7 +326,7 @@ static struct door *create(uv_loop_t *loop)
 }
 
 int door_create(struct door **out, uv_loop_t *loop, const int *listen_fds,
-                uint32_t listen_count, const struct gpul_secret *secret,
+                uint32_t listen_count, struct gpul_secret *secret,
                 const struct door_handlers *handlers, void *arg,
                 struct gpul_error *err)
 {
@@ -350,6 +350,7 @@ int door_open(struct door *d, const char *job_id, struct gpul_error *err)
     int rc = 0;
     if (d->secret != NULL) {
         rc = gpul_keyring_of_job(&d->keyring, d->secret, job_id, err);
+        gpul_wipe(d->secret, sizeof(*d->secret)); /* the keyring has it */
         d->secret = NULL;
     }
     if (rc != 0) {

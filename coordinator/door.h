@@ -33,12 +33,12 @@ struct door_handlers {
 };
 
 /* Takes `listen_fds`, 1 to GPUL_COORDINATORS_MAX listening TCP sockets.
- * `secret` (NULL: none, no keys) is borrowed until door_open. GPUL_EINVAL:
- * without a secret and not all on loopback; GPUL_ENOMEM, GPUL_ESYS. In any case
- * *out is to be closed and, when the loop has ended, destroyed, unless it is
- * NULL. */
+ * `secret` (NULL: none, no keys) is borrowed until door_open, which wipes it.
+ * GPUL_EINVAL: without a secret and not all on loopback; GPUL_ENOMEM,
+ * GPUL_ESYS. In any case *out is to be closed and, when the loop has ended,
+ * destroyed, unless it is NULL. */
 int door_create(struct door **out, uv_loop_t *loop, const int *listen_fds,
-                uint32_t listen_count, const struct gpul_secret *secret,
+                uint32_t listen_count, struct gpul_secret *secret,
                 const struct door_handlers *handlers, void *arg,
                 struct gpul_error *err);
 

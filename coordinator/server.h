@@ -19,9 +19,9 @@ struct server_config {
     /* Listening TCP sockets, one for each address. */
     int listen_fds[GPUL_COORDINATORS_MAX];
     uint32_t listen_count; /* 1 or more */
-    /* The job's; NULL: nobody has to show a key, for a listener on loopback
-     * only. */
-    const struct gpul_secret *secret;
+    /* The job's, wiped once it is in use; NULL: nobody has to show a key, for a
+     * listener on loopback only. */
+    struct gpul_secret *secret;
     uint32_t epoch;
     bool is_verbose; /* details on stderr, not only faults */
 };

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,15 +76,14 @@ void reader_expect_end(struct reader *front_end, uint32_t code)
 
 /* ---- the server ---------------------------------------------------------- */
 
-static void serve(int operator_fd, int listen_fd, uint8_t fill)
+static void serve(int operator_fd, int listen_fd, struct gpul_secret *secret)
 {
     struct gpul_error err = {0};
     int exit_code = 0;
-    struct gpul_secret secret = {{fill}};
     struct server_config config = {.operator_fd = operator_fd,
                                    .listen_fds = {listen_fd},
                                    .listen_count = 1,
-                                   .secret = fill != 0 ? &secret : NULL,
+                                   .secret = secret,
                                    .epoch = 1};
     int rc = server_run(&exit_code, &config, &err);
     if (rc != 0) {
@@ -106,11 +106,15 @@ void stage_start(struct stage *s, uint8_t secret)
                      0);
     s->port = ntohs(address.sin_port);
     s->front_end = pair[0];
+    s->lent = mmap(NULL, sizeof(*s->lent), PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(s->lent != MAP_FAILED);
+    *s->lent = (struct gpul_secret){{secret}};
     s->server = fork();
     assert_true(s->server >= 0);
     if (s->server == 0) {
         close(pair[0]);
-        serve(pair[1], listener, secret);
+        serve(pair[1], listener, secret != 0 ? s->lent : NULL);
     }
     close(pair[1]);
     close(listener);
@@ -120,6 +124,7 @@ int stage_reap(struct stage *s)
 {
     int status;
     assert_int_equal(waitpid(s->server, &status, 0), s->server);
+    munmap(s->lent, sizeof(*s->lent));
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
 }

@@ -10,10 +10,12 @@
 
 #include "proto/frame.h"
 #include "proto/message.h"
+#include "proto/secret.h"
 #include "tests/lib/wire.h"
 
 struct stage {
     pid_t server;
+    struct gpul_secret *lent; /* to it, in memory of both */
     int front_end;
     uint16_t port;
 };

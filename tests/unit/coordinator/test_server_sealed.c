@@ -68,6 +68,22 @@ static void play_node(const struct stage *s, struct reader *front_end,
     hang_up(&node, keyring);
 }
 
+/* What the server was lent is wiped once it lets nodes in. */
+static void test_one_copy(void **state)
+{
+    (void)state;
+    static const struct gpul_secret wiped;
+    struct stage s;
+    struct reader front_end, node;
+    struct gpul_keyring *keyring;
+    open_job(&s, &front_end);
+    assert_true(dial_as(&node, &s, SECRET, &keyring, "node0"));
+    assert_memory_equal(s.lent, &wiped, sizeof(wiped));
+    hang_up(&node, keyring);
+    play_node(&s, &front_end, 0);
+    close_job(&s, &front_end, 0);
+}
+
 /* With its key a node has the whole way of a job. */
 static void test_key(void **state)
 {
@@ -260,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_key),
         cmocka_unit_test(test_other_name),
+        cmocka_unit_test(test_one_copy),
         cmocka_unit_test(test_wrong_secret),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_silent_crowd),
