@@ -15,6 +15,9 @@ struct keeper_config {
     /* Run in a fork of the keeper, on one end of the pair (which it owns);
      * its value is the exit code of that process. */
     int (*agent_main)(void *arg, int socket);
+    /* Run in forks that are no agent: wipes what only an agent needs. NULL:
+     * there is nothing of that. */
+    void (*forget)(void *arg);
     void *arg;
     const char *node_name; /* for messages on stderr */
     const char *root;      /* before /proc and /sys/fs/cgroup; NULL: "" */

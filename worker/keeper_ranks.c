@@ -52,7 +52,8 @@ void keeper_fork_undertaker(struct keeper *k)
 {
     struct undertaker *u = &k->undertaker;
     undertaker_close(u);
-    int why = undertaker_fork(u, &k->marker, &k->cgroup);
+    int why = undertaker_fork(u, &k->marker, &k->cgroup, k->config->forget,
+                              k->config->arg);
     if (why != 0) {
         keeper_complain(k,
                         "no process to clean up after the keeper could be "

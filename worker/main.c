@@ -230,18 +230,26 @@ static int parse(struct arguments *a, int argc, char *argv[],
 /* In the keeper's fork. */
 static int run_agent(void *arg, int keeper)
 {
-    return client_run(arg, keeper);
+    const struct arguments *a = arg;
+    return client_run(&a->config, keeper);
+}
+
+static void forget_key(void *arg)
+{
+    struct arguments *a = arg;
+    gpul_wipe(&a->key, sizeof(a->key));
 }
 
 static int run_keeper(struct arguments *a)
 {
     const struct keeper_config keeper = {
         .agent_main = run_agent,
-        .arg = &a->config,
+        .forget = forget_key,
+        .arg = a,
         .node_name = a->config.node_name,
     };
     int code = keeper_run(&keeper);
-    gpul_wipe(&a->key, sizeof(a->key));
+    forget_key(a);
     return code;
 }
 

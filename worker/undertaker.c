@@ -58,7 +58,8 @@ static void hide(int pipe)
 }
 
 int undertaker_fork(struct undertaker *u, const struct cleanup *marker,
-                    const struct cgroup *cgroup)
+                    const struct cgroup *cgroup, void (*forget)(void *arg),
+                    void *arg)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -67,6 +68,9 @@ int undertaker_fork(struct undertaker *u, const struct cleanup *marker,
     pid_t pid = fork();
     int fork_errno = errno;
     if (pid == 0) {
+        if (forget != NULL) {
+            forget(arg);
+        }
         hide(ends[0]);
         if (!is_orderly(ends[0])) {
             bury(marker, cgroup);

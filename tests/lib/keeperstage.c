@@ -66,6 +66,7 @@ void stage_open(struct keeperstage *s)
         setpgid(0, 0);
         s->control = ends[1];
         const struct keeper_config config = {.agent_main = hand_over,
+                                             .forget = s->forget,
                                              .arg = s,
                                              .node_name = "node7",
                                              .root = s->root};

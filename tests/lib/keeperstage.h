@@ -27,6 +27,7 @@ struct keeperstage {
     const char *root;          /* before open: of the keeper */
     bool has_bad_agents;       /* before open: they end at once */
     void (*in_keeper)(void);   /* before open: called before it starts */
+    void (*forget)(void *arg); /* before open: of the keeper */
 };
 
 void stage_init(struct keeperstage *s);

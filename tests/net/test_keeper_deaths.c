@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,6 +96,38 @@ static void test_keeper_killed(void **state)
     assert_int_equal(poll(&p, 1, STAGE_WAIT_MS), 1);
     assert_int_equal(keeperwire_receive(s.socket, &mail), EPIPE);
     stage_kill_agent(&s);
+}
+
+static pid_t *forgetful; /* shared with the keeper's forks */
+
+static void note_forgetful(void *arg)
+{
+    (void)arg;
+    *(volatile pid_t *)forgetful = getpid();
+}
+
+/* Who waits for the keeper's death has no use for the node's key. */
+static void test_undertaker_forgets(void **state)
+{
+    (void)state;
+    uint64_t end_ms = gpul_clock_ms() + STAGE_WAIT_MS;
+    forgetful = mmap(NULL, sizeof(*forgetful), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(forgetful != MAP_FAILED);
+    stage_init(&s);
+    s.forget = note_forgetful;
+    stage_open(&s);
+    stage_take_agent(&s, &mail);
+    assert_int_equal(*forgetful, 0); /* an agent keeps it */
+    stage_begin(&s, 1, LONG_MS);
+    while (*(volatile pid_t *)forgetful == 0) {
+        assert_true(gpul_clock_ms() < end_ms);
+        poll(NULL, 0, PAUSE_MS);
+    }
+    assert_int_not_equal(*forgetful, s.keeper);
+    assert_int_not_equal(*forgetful, s.agent);
+    stage_leave(&s, 0);
+    munmap(forgetful, sizeof(*forgetful));
 }
 
 /* Both, and with them whoever is in their process group. */
@@ -249,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keeper_killed),
+        cmocka_unit_test(test_undertaker_forgets),
         cmocka_unit_test(test_group_killed),
         cmocka_unit_test(test_undertaker_killed),
         cmocka_unit_test(test_bad_agents),
