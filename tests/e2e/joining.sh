@@ -17,7 +17,6 @@ print(s.getsockname()[1])'
 # the arguments for join that it prints.
 wait_for_nodes()
 {
-    : >"$err" # not the words of the job before, while this one starts
     run_behind "$bin/gpulaunch" --address 127.0.0.1 "$@"
     within 20 "no line for the nodes" grep -q '^  gpulaunch join ' "$err"
     read -ra line < <(sed -n 's/^  gpulaunch join //p' "$err" | head -n 1)

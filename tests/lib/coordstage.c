@@ -238,6 +238,7 @@ static void on_node_message(void *arg, const Gpul__Frame *frame)
         snprintf(n->why, sizeof(n->why), "%s", frame->refuse->text);
     } else if (frame->body_case == GPUL__FRAME__BODY_WELCOME) {
         n->is_welcome = true;
+        n->epoch = frame->epoch;
         n->stage->welcome++;
         n->stage->in_flight--;
     }
@@ -320,11 +321,32 @@ static void dial_some(struct coordstage *s)
     }
 }
 
+static void beat(struct coordstage *s, uint64_t now_ms)
+{
+    Gpul__Heartbeat heartbeat = GPUL__HEARTBEAT__INIT;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    if (now_ms < s->beat_at_ms) {
+        return;
+    }
+    s->beat_at_ms = now_ms + GPUL_HEARTBEAT_MS;
+    heartbeat.sequence = ++s->beats;
+    frame.body_case = GPUL__FRAME__BODY_HEARTBEAT;
+    frame.heartbeat = &heartbeat;
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        struct coordstage_node *n = &s->nodes[i];
+        if (n->transport != NULL && n->is_welcome) {
+            frame.epoch = n->epoch;
+            (void)gpul_transport_send(n->transport, &frame, NULL);
+        }
+    }
+}
+
 /* Then those that were turned away. */
 static void on_retry(uv_timer_t *timer)
 {
     struct coordstage *s = timer->data;
     uint64_t now_ms = gpul_clock_ms();
+    beat(s, now_ms);
     if (s->next < s->node_count) {
         return;
     }

@@ -2,9 +2,9 @@
  *
  * The real gpulaunch-coordinator with a front end and nodes in the hands of a
  * test or a bench. The nodes are transports of this process: they dial, show
- * their key, say Hello, are welcomed and then only hold their place. Whatever
- * fails here ends the program with a line that says what; the coordinator
- * ends with it.
+ * their key, say Hello, are welcomed and then only hold their place, with a
+ * heartbeat in time. Whatever fails here ends the program with a line that
+ * says what; the coordinator ends with it.
  */
 #ifndef TESTS_LIB_COORDSTAGE_H
 #define TESTS_LIB_COORDSTAGE_H
@@ -40,6 +40,7 @@ struct coordstage_node {
     char name[32];    /* in its Hello */
     uint32_t dialled; /* how often */
     uint64_t retry_at_ms;
+    uint32_t epoch; /* of its Welcome */
     bool is_welcome;
     bool is_refused;                 /* by a word of the coordinator */
     char why[GPUL_ERROR_TEXT_BYTES]; /* of its last end */
@@ -49,6 +50,8 @@ struct coordstage {
     struct coordstage_config config;
     uv_loop_t loop;
     uv_timer_t retry;
+    uint64_t beat_at_ms; /* of all nodes at once */
+    uint64_t beats;
     uint16_t port;
     pid_t pid; /* 0: it has ended */
     int status;

@@ -27,6 +27,7 @@ extern char **environ;
 
 void (*desk_edit_job)(Gpul__Job *job);
 const char *desk_worker;
+uint32_t desk_lease_ms = 600000;
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -336,7 +337,7 @@ static void welcome(struct desk *d, uint32_t attach)
     body.protocol = GPUL_PROTOCOL;
     body.version = (char[]){"0"};
     body.heartbeat_ms = 200;
-    body.lease_ms = GPUL_LEASE_MS;
+    body.lease_ms = desk_lease_ms;
     Gpul__Frame frame;
     gpul__frame__init(&frame);
     frame.body_case = GPUL__FRAME__BODY_WELCOME;

@@ -17,7 +17,7 @@
 
 enum {
     DESK_EPOCH = 3,
-    DESK_PATIENCE_MS = 20000,
+    DESK_PATIENCE_MS = 60000,  /* of every wait: then the test fails */
     DESK_OUTPUT_MAX = 1 << 20, /* kept of each stream; all is counted */
 };
 
@@ -45,6 +45,10 @@ struct desk {
 
 /* The program that is started as the worker; NULL: the real one. */
 extern const char *desk_worker;
+
+/* What the next Welcome grants: so long that no load of the machine ends it,
+ * unless a test is about that. */
+extern uint32_t desk_lease_ms;
 
 /* Listen, start a worker, let it connect. */
 void desk_open(struct desk *d);

@@ -179,9 +179,12 @@ SCRIPT
 
 # run_behind PROGRAM ARGUMENT...: like `run` without waiting. Sets front_end;
 # to be followed by `finish`. A shell starts what runs behind with SIGINT
-# ignored, which gpulaunch respects, so that is undone.
+# ignored, which gpulaunch respects, so that is undone; and it opens the files
+# some time later, when what another run wrote must not be in them any more.
 run_behind()
 {
+    : >"$out"
+    : >"$err"
     env --default-signal=INT,QUIT "$mark" "$@" >"$out" 2>"$err" </dev/null &
     front_end=$!
 }

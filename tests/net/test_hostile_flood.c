@@ -28,9 +28,11 @@
 
 enum {
     NODES = 32,
-    JOIN_MS = 10000,  /* the promise, of an optimised build */
-    LINGER_MS = 1000, /* over the time of the gate, and then slack */
-    SLACK_MS = 3000,
+    /* Three times what docs/security.md promises of an optimised build: the
+     * machine may have other work. */
+    JOIN_MS = 30000,
+    LINGER_MS = 1000,  /* over the time of the gate */
+    SLACK_MS = 15000,  /* of a coordinator that waits for a processor */
     BASE_KIB = 12000,  /* of a coordinator without strangers */
     WORST_KIB = 89000, /* of strangers, docs/security.md */
     /* Of one address: 64 of 86 KiB, and what is accepted only to be closed. */
@@ -125,52 +127,73 @@ static void record_hello(const struct coordstage *s, char *path)
     gpul_keyring_destroy(k);
 }
 
-static bool never(const void *of)
-{
-    (void)of;
-    return false;
-}
+/* What the log has about strangers: lines, connections closed, and whether a
+ * line holds the text. */
+struct tally {
+    unsigned lines;
+    unsigned long closed;
+    bool is_said;
+};
 
-/* Lines in the log, and whether one of them holds the text. */
-static unsigned read_log(const char *text, bool *is_there)
+static struct tally read_log(const char *text)
 {
+    static const char start[] = "gpulaunch-coordinator: closed ";
     char line[4096];
-    unsigned lines = 0;
+    struct tally t = {0};
     FILE *file = fopen(log_path, "r");
     assert_non_null(file);
-    *is_there = false;
     while (fgets(line, sizeof(line), file) != NULL) {
-        lines++;
-        *is_there |= strstr(line, text) != NULL;
+        if (strncmp(line, start, strlen(start)) == 0) {
+            unsigned long count = strtoul(line + strlen(start), NULL, 10);
+            t.lines++;
+            t.closed += count > 0 ? count : 1; /* "a connection" */
+            t.is_said |= strstr(line, text) != NULL;
+        }
     }
     fclose(file);
-    return lines;
+    return t;
+}
+
+/* When an attack has met its end: at this time, when the log says so, and this
+ * many strangers have been closed beside the nodes that were. */
+struct ending {
+    const struct coordstage *stage;
+    const char *said;
+    unsigned long closed;
+    uint64_t end_ms;
+};
+
+static bool has_met_its_end(const void *of)
+{
+    const struct ending *e = of;
+    if (gpul_clock_ms() < e->end_ms) {
+        return false; /* the stage's timer asks again */
+    }
+    struct tally t = read_log(e->said);
+    return t.is_said && t.closed >= e->closed + e->stage->turned_away;
 }
 
 /* The nodes join under the attack, which goes on until every kind of it has
  * met its end; then the coordinator is asked what that has cost. */
 static void join_under(struct attack *a, struct coordstage *s, const char *said,
-                       uint64_t worst_kib)
+                       unsigned long closed, uint64_t worst_kib)
 {
-    bool is_said;
+    struct ending end = {s, said, closed,
+                         a->begun_ms + GPUL_PROOF_MS + LINGER_MS};
     uint64_t start_ms = gpul_clock_ms();
     bool are_in = coordstage_join(s, NODES, (uint64_t)JOIN_MS * GPUL_TEST_SLOW);
     print_message("%" PRIu32 " nodes joined in %" PRIu64 " ms, %" PRIu32
                   " times one was turned away\n",
                   s->welcome, gpul_clock_ms() - start_ms, s->turned_away);
     assert_true(are_in);
-    uint64_t end_ms = a->begun_ms + GPUL_PROOF_MS + LINGER_MS;
-    uint64_t now_ms = gpul_clock_ms();
-    coordstage_until(s, never, NULL, end_ms > now_ms ? end_ms - now_ms : 1);
+    assert_true(coordstage_until(s, has_met_its_end, &end,
+                                 GPUL_PROOF_MS + LINGER_MS + SLACK_MS));
     stop_attack(a);
-    uint64_t seconds = (gpul_clock_ms() - opened_ms) / 1000;
     uint64_t kib = coordstage_memory_kib(s, "VmHWM");
     print_message("peak memory: %" PRIu64 " KiB\n", kib);
     assert_true(coordstage_is_alive(s));
-    assert_in_range(a->longest_ms, 1,
-                    GPUL_PROOF_MS + (uint64_t)SLACK_MS * GPUL_TEST_SLOW);
-    assert_in_range(read_log(said, &is_said), 1, seconds + 3);
-    assert_true(is_said);
+    assert_in_range(read_log(said).lines, 1,
+                    (gpul_clock_ms() - opened_ms) / 1000 + 3);
     if (GPUL_TEST_SLOW == 1) { /* a sanitizer shadows all memory */
         assert_in_range(kib, 1, BASE_KIB + worst_kib);
     }
@@ -193,7 +216,7 @@ static void test_many_addresses(void **state)
              GPUL_TEST_ATTACKERS * 4 / 10, GPUL_TEST_ATTACKERS / 10,
              GPUL_TEST_ATTACKERS * 5 / 10);
     start_attack(&a, &s, options, kinds);
-    join_under(&a, &s, "without the job's key", WORST_KIB);
+    join_under(&a, &s, "without the job's key", 1, WORST_KIB);
     assert_true(a.opened >= GPUL_TEST_ATTACKERS);
     assert_true(a.answered > 0);
     coordstage_close(&s);
@@ -201,7 +224,7 @@ static void test_many_addresses(void **state)
 }
 
 /* From one, with the means of one who listens on the path: it gets its share
- * of the places and no more. */
+ * of the places and no more, so that there is always one for others. */
 static void test_one_address(void **state)
 {
     (void)state;
@@ -213,15 +236,17 @@ static void test_one_address(void **state)
     snprintf(options, sizeof(options), "--from 10.77.9.9 --hello %s", path);
     snprintf(kinds, sizeof(kinds), "replay=%d", GPUL_TEST_ATTACKERS);
     start_attack(&a, &s, options, kinds);
-    join_under(&a, &s, "too many from one address that have shown no key",
+    join_under(&a, &s, "too many from one address that have shown no key", 1,
                ADDRESS_KIB);
-    assert_int_equal(s.turned_away, 0);
+    assert_false(read_log("too many that have shown no key").is_said);
     coordstage_close(&s);
     unlink(path);
 }
 
 /* Fewer than there are places for: each stays as long as it may, and then is
- * closed. */
+ * closed; none comes again. */
+enum { TIMED = 600 };
+
 static void test_time(void **state)
 {
     (void)state;
@@ -233,9 +258,9 @@ static void test_time(void **state)
     snprintf(options, sizeof(options),
              "--from 10.77.1.1 --sources 40 --pause 600000 --hello %s", path);
     start_attack(&a, &s, options, "replay=200 trickle=200 silent=200");
-    join_under(&a, &s, "too slow to show a key", WORST_KIB);
-    assert_int_equal(a.opened, 600);
-    assert_int_equal(a.closed, 600);
+    join_under(&a, &s, "too slow to show a key", TIMED, WORST_KIB);
+    assert_int_equal(a.opened, TIMED);
+    assert_int_equal(a.closed, TIMED);
     coordstage_close(&s);
     unlink(path);
 }

@@ -22,9 +22,8 @@
 #include "tests/lib/gpustage.h"
 
 enum {
-    ABORT_MS = 1500, /* of probes whose abort hangs */
-    /* What a stop takes beside the abort, on a machine that is busy. */
-    SLACK_MS = 4000,
+    ABORT_MS = 1500,   /* of probes whose abort hangs */
+    NEVER_MS = 600000, /* of all others: no wait of the stage is so long */
 };
 
 static struct stage stage;
@@ -37,13 +36,18 @@ static int teardown(void **state)
 }
 
 /* Two nodes of two devices. */
-static void start(const char *scenario)
+static void start_abort(const char *scenario, uint32_t abort_ms)
 {
     const struct stage_spec spec = {.scenario = scenario,
                                     .nodes = 2,
                                     .per_node = 2,
-                                    .abort_deadline_ms = ABORT_MS};
+                                    .abort_deadline_ms = abort_ms};
     stage_start(&stage, &spec, false);
+}
+
+static void start(const char *scenario)
+{
+    start_abort(scenario, NEVER_MS);
 }
 
 static const Gpul__ProbeResult *result_of(uint32_t rank)
@@ -71,16 +75,15 @@ static void assert_error(uint32_t rank, const char *phase, const char *error)
     assert_string_equal(result->device_uuid, stage.probes[rank].uuid);
 }
 
-/* Everybody is told to stop: nobody has a result, all are gone in time. */
-static void assert_stops(uint64_t bound_ms)
+/* Everybody is told to stop: nobody has a result, and all go, long before the
+ * bound of an abort. */
+static void assert_stops(void)
 {
-    uint64_t start_ms = gpul_clock_ms();
     stage_stop_all(&stage);
     stage_until(&stage, 0, stage_is_gone);
     for (uint32_t i = 0; i < stage.count; i++) {
         assert_exit(i, 0);
         assert_null(stage.probes[i].result);
-        assert_true(stage.probes[i].gone_ms - start_ms < bound_ms);
     }
 }
 
@@ -115,7 +118,7 @@ static void test_never_arrives(void **state)
     (void)state;
     start("fault rank 2 never-arrives");
     stage_until(&stage, 0, is_in_nccl);
-    assert_stops(SLACK_MS);
+    assert_stops();
 }
 
 /* A rank that hangs in init. */
@@ -124,7 +127,7 @@ static void test_hang_in_init(void **state)
     (void)state;
     start("fault rank 3 hang init");
     stage_until(&stage, 0, is_in_nccl);
-    assert_stops(SLACK_MS);
+    assert_stops();
 }
 
 /* A rank that hangs in a collective: everybody says in which, and of which
@@ -134,7 +137,7 @@ static void test_hang_in_collective(void **state)
     (void)state;
     start("fault rank 1 hang allreduce call 1");
     stage_until(&stage, 0, is_in_all_reduce);
-    assert_stops(SLACK_MS);
+    assert_stops();
 }
 
 /* A rank that hangs in finalize; the others have come to their end. */
@@ -155,10 +158,11 @@ static void test_hang_in_finalize(void **state)
 static void test_hang_in_abort(void **state)
 {
     (void)state;
-    start("fault rank 1 hang allreduce call 1\nfault rank 2 hang abort");
+    start_abort("fault rank 1 hang allreduce call 1\nfault rank 2 hang abort",
+                ABORT_MS);
     stage_until(&stage, 0, is_in_all_reduce);
     uint64_t start_ms = gpul_clock_ms();
-    assert_stops(ABORT_MS + SLACK_MS);
+    assert_stops();
     assert_true(stage.probes[2].gone_ms - start_ms >= ABORT_MS);
 }
 
@@ -169,7 +173,7 @@ static void test_hang_in_driver(void **state)
     (void)state;
     start("fault node local-1 gpu 0 hang context");
     stage_until(&stage, 0xb, has_context);
-    assert_stops(SLACK_MS);
+    assert_stops();
 }
 
 /* A root that hangs while it makes the ID: nobody has one. */
@@ -178,7 +182,7 @@ static void test_hang_in_uid(void **state)
     (void)state;
     start("fault node local-0 hang uid");
     stage_until(&stage, 0, has_context);
-    assert_stops(SLACK_MS);
+    assert_stops();
     assert_null(stage.probes[0].id);
 }
 
@@ -434,7 +438,9 @@ static void test_flip(void **state)
     stage_until(&stage, 0, stage_is_gone);
 }
 
-/* A late rank and slow links are no error, and the time shows. */
+/* A late rank and slow links are no error, and the time shows: that it was
+ * late in the call of the one that was, and to all that its own data comes back
+ * to it over four links. The others may have been later than it. */
 static void test_late_and_slow(void **state)
 {
     (void)state;
@@ -445,10 +451,10 @@ static void test_late_and_slow(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         assert_string_equal(result_of(i)->error, "");
         assert_int_equal(result_of(i)->wrong_elements, 0);
-        assert_true(result_of(i)->rows[0]->max_ns >= 300 * 1000000);
-        assert_true(result_of(i)->rows[0]->median_ns >= 10 * 1000000);
+        assert_true(result_of(i)->rows[0]->median_ns >= 8 * 1000000);
         assert_exit(i, 0);
     }
+    assert_true(result_of(1)->rows[0]->max_ns >= 300 * 1000000);
 }
 
 /* ---- the agent's own faults ---------------------------------------------- */

@@ -15,9 +15,9 @@
 #include "tests/lib/gpustage.h"
 
 enum {
-    /* Of each phase: it is told how each is from 1.5 s on. Nobody says Stop
-     * at its end. */
+    /* Of each phase: it is told how each is from 3/8 of it on. */
     BOUND_MS = 4000,
+    LONG_MS = 8000, /* the same, where none is to end by it */
 };
 
 #define STATE(name) GPUL__PROBE_PHASE__STATE__STATE_##name
@@ -32,13 +32,13 @@ static int teardown(void **state)
 }
 
 /* Two nodes of two devices. */
-static void start(const char *scenario)
+static void start(const char *scenario, uint32_t bound_ms)
 {
     const struct stage_spec spec = {.scenario = scenario,
                                     .nodes = 2,
                                     .per_node = 2,
-                                    .listen_deadline_ms = BOUND_MS,
-                                    .run_deadline_ms = BOUND_MS};
+                                    .listen_deadline_ms = bound_ms,
+                                    .run_deadline_ms = bound_ms};
     stage_start(&stage, &spec, false);
 }
 
@@ -73,7 +73,7 @@ static bool is_in_all_reduce(const struct stage_probe *probe)
 static void test_init(void **state)
 {
     (void)state;
-    start("fault rank 2 never-arrives");
+    start("fault rank 2 never-arrives", LONG_MS);
     stage_until(&stage, 4, is_inside);
     assert_string_equal(stage.probes[2].call, "ncclCommInitRankConfig");
     stage_until(&stage, 0xb, waits);
@@ -85,7 +85,7 @@ static void test_init(void **state)
 static void test_context(void **state)
 {
     (void)state;
-    start("fault node local-1 gpu 0 hang context");
+    start("fault node local-1 gpu 0 hang context", LONG_MS);
     stage_until(&stage, 4, is_inside);
     assert_string_equal(stage.probes[2].call, "cuDevicePrimaryCtxRetain");
     assert_non_null(strstr(stage.probes[2].text, "making a context on GPU-"));
@@ -99,7 +99,7 @@ static void test_context(void **state)
 static void test_device(void **state)
 {
     (void)state;
-    start("fault rank 1 hang allreduce call 1");
+    start("fault rank 1 hang allreduce call 1", LONG_MS);
     stage_until(&stage, 2, is_deaf);
     stage_until(&stage, 0xd, is_in_all_reduce);
     assert_int_equal(stage.probes[0].progress, stage.probes[1].progress);
@@ -110,7 +110,7 @@ static void test_device(void **state)
 static void test_transfer(void **state)
 {
     (void)state;
-    start("fault rank 1 stall allreduce call 1");
+    start("fault rank 1 stall allreduce call 1", LONG_MS);
     stage_until(&stage, 0, is_in_all_reduce);
     for (uint32_t i = 1; i < stage.count; i++) {
         assert_int_equal(stage.probes[i].progress, stage.probes[0].progress);
@@ -122,7 +122,7 @@ static void test_transfer(void **state)
 static void test_destroy(void **state)
 {
     (void)state;
-    start("fault rank 3 hang destroy");
+    start("fault rank 3 hang destroy", LONG_MS);
     stage_until(&stage, 7, stage_has_result);
     stage_until(&stage, 8, is_inside);
     assert_string_equal(stage.probes[3].call, "ncclCommDestroy");
@@ -135,7 +135,7 @@ static void test_destroy(void **state)
 static void test_deadline(void **state)
 {
     (void)state;
-    start("fault rank 2 never-arrives");
+    start("fault rank 2 never-arrives", BOUND_MS);
     stage_until(&stage, 0, stage_is_gone);
     for (uint32_t i = 0; i < stage.count; i++) {
         assert_non_null(stage.probes[i].result);

@@ -85,7 +85,7 @@ static void test_polite(void **state)
 }
 
 /* A rank that ignores the signal is killed when the grace is over, not
- * before. */
+ * before; how long after is for the machine. */
 static void test_stubborn(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void test_stubborn(void **state)
     uint64_t begin = gpul_clock_ms();
     desk_stop(&d, SIGTERM, 300);
     desk_expect_exits(&d, 1, &end);
-    assert_in_range(gpul_clock_ms() - begin, 300, 5000);
+    assert_true(gpul_clock_ms() - begin >= 300);
     assert_int_equal(end.signal, SIGKILL);
     desk_expect_idle(&d, 0);
     life_await_end(&l);
@@ -129,7 +129,8 @@ static void test_descendants(void **state)
     }
 }
 
-/* A stopped rank is woken to hear the signal. */
+/* A stopped rank is woken to hear the signal, of which it then dies: it is not
+ * left to the grace. */
 static void test_suspended(void **state)
 {
     (void)state;
@@ -137,10 +138,8 @@ static void test_suspended(void **state)
     struct life l;
     struct desk_exit end = {.rank = 0};
     start(&d, &l, "printf a >&9; kill -STOP $$");
-    uint64_t begin = gpul_clock_ms();
-    desk_stop(&d, SIGTERM, 10000);
+    desk_stop(&d, SIGTERM, 600000);
     desk_expect_exits(&d, 1, &end);
-    assert_true(gpul_clock_ms() - begin < 5000);
     assert_int_equal(end.signal, SIGTERM);
     desk_expect_idle(&d, 0);
     life_await_end(&l);
@@ -217,11 +216,14 @@ static void test_coordinator_silent(void **state)
     struct desk d;
     struct life l;
     char text[512];
+    uint32_t usual_ms = desk_lease_ms;
+    desk_lease_ms = 5000;
     start(&d, &l, "printf a >&9; exec sleep 984.5");
+    desk_lease_ms = usual_ms;
     d.acknowledges = false;
     life_await_end(&l);
     desk_close(&d, 75, text);
-    assert_non_null(strstr(text, ": no answer for 15 s\n"));
+    assert_non_null(strstr(text, ": no answer for 5 s\n"));
 }
 
 /* A signal to the worker stops its ranks; the coordinator hears of it. */
