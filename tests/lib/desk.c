@@ -45,13 +45,14 @@ static void listen_somewhere(struct desk *d)
 
 static void start_worker(struct desk *d)
 {
-    char where[32];
+    char where[32], job[64];
     char worker[] = "gpulaunch-worker", connect_to[] = "--connect";
-    char job[] = "--job=test-job", name[] = "--name=node-0";
+    char name[] = "--name=node-0";
     char insecure[] = "--insecure";
     char *arguments[] = {worker, connect_to, where, job, name, insecure, NULL};
     int pipe_fds[2];
     snprintf(where, sizeof(where), "127.0.0.1:%u", d->port);
+    snprintf(job, sizeof(job), "--job=%s", d->job);
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
     const struct gpul_spawn_fd fds[] = {{0, 0}, {1, 1}, {pipe_fds[1], 2}};
     const struct gpul_spawn spec = {
@@ -76,12 +77,14 @@ static void wait_readable(int fd)
 
 void desk_open(struct desk *d)
 {
+    static unsigned count;
     *d = (struct desk){.fd = -1, .gives_credit = true, .acknowledges = true};
     gpul_deframer_init(&d->in, GPUL_PEER_NODE);
     gpul_buf_init(&d->streams[0], DESK_OUTPUT_MAX + 1);
     gpul_buf_init(&d->streams[1], DESK_OUTPUT_MAX + 1);
     gpul_buf_init(&d->notices, DESK_OUTPUT_MAX);
     d->output_hash = UINT64_C(0xcbf29ce484222325);
+    snprintf(d->job, sizeof(d->job), "desk-%d-%u", getpid(), ++count);
     snprintf(d->log_dir, sizeof(d->log_dir), "/tmp/gpul-test-XXXXXX");
     assert_non_null(mkdtemp(d->log_dir));
     listen_somewhere(d);
@@ -328,7 +331,7 @@ static void welcome(struct desk *d, uint32_t attach)
     assert_int_equal(hello->hello->attach, attach);
     assert_int_equal(hello->hello->held_generation,
                      attach > 0 ? d->generation : 0);
-    assert_string_equal(hello->hello->job_id, "test-job");
+    assert_string_equal(hello->hello->job_id, d->job);
     assert_string_equal(hello->hello->node_name, "node-0");
     assert_string_equal(hello->hello->facts->address, "127.0.0.1");
     gpul_message_release(hello);
@@ -348,7 +351,7 @@ static void welcome(struct desk *d, uint32_t attach)
 static void send_job(struct desk *d, int argc, const char *const *argv)
 {
     char log_dir[160];
-    char node[] = "node-0", id[] = "test-job";
+    char node[] = "node-0";
     char *nodes[] = {node};
     ProtobufCBinaryData arguments[8];
     Gpul__Command command;
@@ -369,7 +372,7 @@ static void send_job(struct desk *d, int argc, const char *const *argv)
     Gpul__Job job;
     gpul__job__init(&job);
     snprintf(log_dir, sizeof(log_dir), "%s/test-job", d->log_dir);
-    job.job_id = id;
+    job.job_id = d->job;
     job.mode = GPUL__JOB__MODE__RUN;
     job.node_count = 1;
     job.ranks_per_node = d->world_size;

@@ -25,6 +25,8 @@ struct desk {
     int listener;
     int fd; /* connection to the worker, -1 */
     uint16_t port;
+    char job[40];     /* ID of the job: no other desk has it, since a worker */
+                      /* kills whatever carries its job's marker */
     pid_t worker;     /* 0: waited for */
     int worker_error; /* reading end of the worker's stderr */
     struct gpul_deframer in;

@@ -262,10 +262,10 @@ static int run_agent(void *arg, int keeper)
 
 int main(int argc, char *argv[])
 {
+    static const char job[] = "--job=";
     struct client_config config = {
-        .job_id = "test-job",
         .node_name = "node-0",
-        .join_timeout_ms = 10000,
+        .join_timeout_ms = 60000,
         .coordinator_count = 1,
     };
     signal(SIGPIPE, SIG_IGN);
@@ -274,10 +274,11 @@ int main(int argc, char *argv[])
         fflush(NULL);
         _exit(code); /* what it has heard is not given back */
     }
-    if (argc < 3 ||
+    if (argc < 4 || strncmp(argv[3], job, strlen(job)) != 0 ||
         gpul_hostport_parse(&config.coordinators[0], argv[2], NULL) != 0) {
         return AGENT_EXIT_FAILED;
     }
+    config.job_id = argv[3] + strlen(job);
     const struct keeper_config keeper = {
         .agent_main = run_agent,
         .arg = &config,

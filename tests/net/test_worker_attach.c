@@ -208,10 +208,12 @@ static void test_orphaned(void **state)
 {
     (void)state;
     struct desk d;
-    char text[512];
+    char text[512], nap[32], script[64];
+    snprintf(nap, sizeof(nap), "980.%ds", (int)getpid()); /* nobody else's */
+    snprintf(script, sizeof(script), "echo up; exec sleep %s", nap);
     desk_edit_job = use_short_orphan_timeout;
     desk_open(&d);
-    desk_prepare(&d, 1, "echo up; exec sleep 980.5");
+    desk_prepare(&d, 1, script);
     desk_launch(&d, 1);
     desk_until(&d, has_output);
     close(d.listener);
@@ -221,7 +223,7 @@ static void test_orphaned(void **state)
     d.listener = open("/dev/null", O_RDONLY | O_CLOEXEC);
     desk_close(&d, 75, text);
     desk_edit_job = NULL;
-    assert_false(desk_sees_process("980.5"));
+    assert_false(desk_sees_process(nap));
 }
 
 /* The keeper is killed: the coordinator hears that the node will not be back,
@@ -230,9 +232,13 @@ static void test_keeper_killed(void **state)
 {
     (void)state;
     struct desk d;
+    char nap[32], script[128];
+    snprintf(nap, sizeof(nap), "979.%ds", (int)getpid()); /* nobody else's */
+    snprintf(script, sizeof(script),
+             "setsid sleep %s & echo up; trap '' TERM; wait; sleep %s", nap,
+             nap);
     desk_open(&d);
-    desk_prepare(
-        &d, 2, "setsid sleep 979.5 & echo up; trap '' TERM; wait; sleep 979.5");
+    desk_prepare(&d, 2, script);
     desk_launch(&d, 1);
     desk_until(&d, has_output);
     kill(d.worker, SIGKILL);
@@ -242,7 +248,7 @@ static void test_keeper_killed(void **state)
         "the keeper of this node ended, and its ranks were killed");
     assert_true(leave->leave->is_clean);
     gpul_message_release(leave);
-    assert_false(desk_sees_process("979.5"));
+    assert_false(desk_sees_process(nap));
     desk_reap(&d, SIGKILL);
 }
 

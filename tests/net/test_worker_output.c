@@ -267,7 +267,7 @@ static void test_held_pipe(void **state)
     char daemon[32];
     char script[1024];
     desk_open(&d);
-    snprintf(daemon, sizeof(daemon), "987.%d", (int)getpid());
+    snprintf(daemon, sizeof(daemon), "987.%ds", (int)getpid());
     snprintf(script, sizeof(script),
              "(setsid sh -c 'echo from the daemon; : >%s/said;"
              " exec sleep %s' &);"

@@ -155,7 +155,7 @@ static void test_worker_killed(void **state)
     struct life l;
     char rank[32];
     char script[64];
-    snprintf(rank, sizeof(rank), "985.%d", (int)getpid());
+    snprintf(rank, sizeof(rank), "985.%ds", (int)getpid());
     snprintf(script, sizeof(script), "printf a >&9; exec sleep %s", rank);
     start(&d, &l, script);
     kill(d.worker, SIGKILL);
