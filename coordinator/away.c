@@ -123,15 +123,18 @@ void away_tick(struct rendezvous *r, bool is_late)
 /* ---- back ---- */
 
 /* A connection that is still there, or one of a node that was idle, counts as
- * closed by the next agent. */
+ * closed by the next agent. The same one dials again where its Welcome was lost
+ * with the connection. */
 bool away_may_end(const struct rendezvous *r, const struct node *node,
                   const Gpul__Hello *hello)
 {
     bool is_in_time = r->phase >= PHASE_ASSIGNING &&
                       r->phase <= PHASE_DRAINING && r->phase != PHASE_REPORTING;
-    bool is_known = node->is_away || node_is_here(node) || node->is_idle;
-    return is_in_time && is_known && node->instance == hello->instance &&
-           hello->attach > node->attach;
+    bool is_next =
+        hello->attach > node->attach && (node_is_here(node) || node->is_idle);
+    bool is_back = hello->attach >= node->attach && node->is_away;
+    return is_in_time && (is_next || is_back) &&
+           node->instance == hello->instance;
 }
 
 /* Its old connection is dead, and we have not seen that yet. False: the node
@@ -148,14 +151,16 @@ static bool replace(struct rendezvous *r, struct node *node)
     return false;
 }
 
-static void tell_back(struct rendezvous *r, const struct node *node)
+static void tell_back(struct rendezvous *r, const struct node *node,
+                      bool is_same)
 {
     outbox_log(&r->out, false, "back %s from %s: agent %u of its keeper",
                node->name, r->peers[node->conn].address, node->attach);
-    tell(r, GPUL__EVENT__KIND__NODE_BACK, node, "its agent was started again");
+    tell(r, GPUL__EVENT__KIND__NODE_BACK, node,
+         is_same ? "its agent dialed again" : "its agent was started again");
 }
 
-static void begin_anew(struct rendezvous *r, struct node *node)
+static void begin_anew(struct rendezvous *r, struct node *node, bool is_same)
 {
     struct text why;
     if (r->anew_count == ANEW_MAX) {
@@ -171,34 +176,36 @@ static void begin_anew(struct rendezvous *r, struct node *node)
         return;
     }
     r->anew_count++;
-    text_format(&why, "node %s (%s) has a new agent", node->name,
-                node_hostname(node));
+    text_format(&why, "node %s (%s) has a new %s", node->name,
+                node_hostname(node), is_same ? "connection" : "agent");
     ending_restart(r, why.bytes);
 }
 
 /* The agent has died before its keeper had any ranks of it: all others have
  * only just been launched. */
-static void begin_again(struct rendezvous *r, struct node *node)
+static void begin_again(struct rendezvous *r, struct node *node, bool is_same)
 {
     bool is_whole = node->ranks_left == node->rank_count &&
                     r->roster.joined + r->aways.count == r->roster.count;
     if (is_whole && input_may_begin_again(&r->input)) {
-        begin_anew(r, node);
+        begin_anew(r, node, is_same);
     } else {
         peers_lose(r, node, "its keeper does not have the ranks that it had");
     }
 }
 
-/* `is_held`: its keeper has the ranks of this generation. */
-static void resume(struct rendezvous *r, struct node *node, bool is_held)
+/* `is_held`: its keeper has the ranks of this generation; `is_same`: it is the
+ * agent that was here. */
+static void resume(struct rendezvous *r, struct node *node, bool is_held,
+                   bool is_same)
 {
     if (!is_held) {
         relay_input_left(r, node);
     }
     if (phase_is_forming(r->phase)) {
-        begin_anew(r, node);
+        begin_anew(r, node, is_same);
     } else if (!is_held && r->phase == PHASE_RUNNING && !node->is_idle) {
-        begin_again(r, node);
+        begin_again(r, node, is_same);
     } else {
         if (is_held) {
             running_repeat(r, node);
@@ -211,6 +218,7 @@ static void resume(struct rendezvous *r, struct node *node, bool is_held)
 void away_end(struct rendezvous *r, uint32_t conn, struct node *node,
               const Gpul__Hello *hello)
 {
+    bool is_same = hello->attach == node->attach;
     if (node_is_here(node) && !replace(r, node)) {
         peers_turn_away(r, conn, GPUL__REFUSE__REASON__JOB_OVER,
                         "the job has ended since standard input was cut off");
@@ -221,7 +229,8 @@ void away_end(struct rendezvous *r, uint32_t conn, struct node *node,
     if (!hello_let_in(r, conn, node, hello)) {
         return;
     }
-    tell_back(r, node);
+    tell_back(r, node, is_same);
     placing_repeat(r, node);
-    resume(r, node, r->is_launched && hello->held_generation == r->generation);
+    resume(r, node, r->is_launched && hello->held_generation == r->generation,
+           is_same);
 }

@@ -154,10 +154,11 @@ struct fake_node {
     bool never_takes;    /* input */
     uint64_t lies_about; /* so much more input than it has taken */
     bool is_stale;       /* repeats an exit of the generation before */
-    bool redials;     /* a new agent comes when the connection was cut early */
-    unsigned dies_at; /* body case at whose arrival it dies, 0: none */
-    bool dies_silently;   /* the connection stays, nothing moves */
-    bool is_mute;         /* it has died so */
+    bool redials; /* a new agent comes when the connection was cut early */
+    unsigned loses_welcome; /* so many-th, with its connection; 0: none */
+    unsigned dies_at;       /* body case at whose arrival it dies, 0: none */
+    bool dies_silently;     /* the connection stays, nothing moves */
+    bool is_mute;           /* it has died so */
     uint64_t restart_ms;  /* from a crash of an agent to the next one's dial */
     bool leaves_silently; /* the agent says nothing when its keeper dies */
 

@@ -234,6 +234,16 @@ static void start_probe(struct cluster *c, uint32_t index,
     }
 }
 
+/* It knows nothing of having been let in. */
+static void lose_welcome(struct cluster *c, uint32_t index)
+{
+    struct fake_node *node = node_of(c, index);
+    cluster_hang_up(c, node->link);
+    node->link = NULL;
+    node->state = FAKE_AWAY;
+    cluster_plan(c, SIM_DIAL, index, 0, 0, REDIAL_MS);
+}
+
 void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
 {
     struct fake_node *node = node_of(c, index);
@@ -247,6 +257,10 @@ void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
     }
     switch (frame->body_case) {
     case GPUL__FRAME__BODY_WELCOME:
+        if (node->loses_welcome > 0 && --node->loses_welcome == 0) {
+            lose_welcome(c, index);
+            return;
+        }
         node->state = FAKE_MEMBER;
         plan_answer(c, index, false, FAKE_BEAT, frame->welcome->heartbeat_ms);
         return;

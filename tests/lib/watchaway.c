@@ -136,7 +136,8 @@ void watch_see_return(struct cluster *c, struct watch_node *node)
     bool is_over = w->is_decided || w->is_by_time;
     WATCH_RULE(c, node->is_away || node->is_idle,
                "a node was welcomed after the gathering");
-    WATCH_RULE(c, w->attach > node->attach, "an agent came back from the dead");
+    WATCH_RULE(c, w->attach >= node->attach,
+               "an agent came back from the dead");
     node->is_away = false;
     w->returns += w->is_launched && !is_over && !w->is_restarting;
     if (w->is_restarting || is_over ||

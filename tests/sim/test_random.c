@@ -26,7 +26,7 @@ enum {
 struct fate {
     struct rank_plan ranks[2][RANKS_MAX]; /* by generation */
     uint64_t delay_max_ms;
-    bool has_crashes[NODES_MAX];
+    bool has_crashes[NODES_MAX]; /* its agent may end before the job */
 };
 
 static uint64_t draw_delay(struct cluster *c)
@@ -102,10 +102,13 @@ static void draw_death(struct cluster *c, uint32_t index)
         GPUL__FRAME__BODY_LINK_START,    GPUL__FRAME__BODY_LINK_PEERS,
     };
     struct fake_node *node = &c->nodes[index];
+    ((struct fate *)c->arg)->has_crashes[index] = true;
     node->dies_silently = random_chance(c, 40);
     node->redials = random_chance(c, 50);
     if (random_chance(c, 50)) {
         node->dies_at = at[random_below(c, sizeof(at) / sizeof(at[0]))];
+    } else if (random_chance(c, 30)) {
+        node->loses_welcome = 1;
     } else {
         cluster_kill(c, index, random_below(c, 6000));
     }

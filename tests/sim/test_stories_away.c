@@ -43,6 +43,69 @@ static void test_back(void **state)
         "309 finish 0\n");
 }
 
+/* The Welcome of the last node that comes is lost with its connection: it knows
+ * nothing of it and dials again, as the same agent. */
+static void test_lost_welcome(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init(&c);
+    c.nodes[1].dial_ms = 5;
+    c.nodes[1].loses_welcome = 1;
+    story_expect_part(
+        &c, 0, 37,
+        "0 start -> gathering: job job wants nodes: 2\n"
+        "1 user: joined node0 1/2\n"
+        "1 joined node0 from 10.9.0.0\n"
+        "6 user: joined node1 2/2\n"
+        "6 joined node1 from 10.9.0.1\n"
+        "6 gathering -> assigning: every node is here\n"
+        "6 all <- job job\n"
+        "6 node0 <- assign node 0/2, ranks 0+2 of 4, host 0/2 with 4\n"
+        "6 node1 <- assign node 1/2, ranks 2+2 of 4, host 1/2 with 4\n"
+        "6 user: assigned 2/2\n"
+        "8 away node1: it closed its connection\n"
+        "28 back node1 from 10.9.0.1: agent 0 of its keeper\n"
+        "28 user: back node1 2/2: its agent dialed again\n"
+        "28 node1 <- job job\n"
+        "28 node1 <- assign node 1/2, ranks 2+2 of 4, host 1/2 with 4\n"
+        "28 assigning -> restarting: node node1 (host) has a new "
+        "connection\n"
+        "28 user: retrying: node node1 (host) has a new connection\n"
+        "28 all <- stop signal 15 grace 30000\n"
+        "35 restarting -> assigning: every node is idle\n"
+        "35 node0 <- assign node 0/2, ranks 0+2 of 4, host 0/2 with 4\n"
+        "35 node1 <- assign node 1/2, ranks 2+2 of 4, host 1/2 with 4\n"
+        "35 user: assigned 2/2\n");
+}
+
+/* The same of an agent that comes back while the ranks run. */
+static void test_lost_welcome_running(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init(&c);
+    story_run_for_ever();
+    cluster_crash(&c, 1, 50);
+    c.nodes[1].loses_welcome = 2;
+    story_expect_part(
+        &c, 50, 150,
+        "51 away node1: it closed its connection\n"
+        "71 back node1 from 10.9.0.1: agent 1 of its keeper\n"
+        "71 user: back node1 2/2: its agent was started again\n"
+        "71 node1 <- job job\n"
+        "71 node1 <- assign node 1/2, ranks 2+2 of 4, host 1/2 with 4\n"
+        "71 node1 <- roster 1/1: 127.0.0.[1,1] ports 20000 ranks 2\n"
+        "71 node1 <- launch attempt 1\n"
+        "73 away node1: it closed its connection\n"
+        "93 back node1 from 10.9.0.1: agent 1 of its keeper\n"
+        "93 user: back node1 2/2: its agent dialed again\n"
+        "93 node1 <- job job\n"
+        "93 node1 <- assign node 1/2, ranks 2+2 of 4, host 1/2 with 4\n"
+        "93 node1 <- roster 1/1: 127.0.0.[1,1] ports 20000 ranks 2\n"
+        "93 node1 <- launch attempt 1\n");
+}
+
 /* Exits that the first agent has told are told again, and are no news. */
 static void test_twice(void **state)
 {
@@ -283,6 +346,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_back),
+        cmocka_unit_test(test_lost_welcome),
+        cmocka_unit_test(test_lost_welcome_running),
         cmocka_unit_test(test_twice),
         cmocka_unit_test(test_failure_while_away),
         cmocka_unit_test(test_late),
