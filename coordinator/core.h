@@ -32,6 +32,7 @@
 #include "coordinator/assign.h"
 #include "coordinator/culprit.h"
 #include "coordinator/facts.h"
+#include "coordinator/guests.h"
 #include "coordinator/ids.h"
 #include "coordinator/input.h"
 #include "coordinator/job.h"
@@ -136,6 +137,7 @@ struct rendezvous {
 
     struct peer *peers; /* by connection */
     uint32_t peer_count;
+    struct guests guests;         /* those of them that have said no Hello */
     struct gpul_minheap silences; /* by connection: Hello or lease is due */
     struct gpul_minheap aways;    /* by node: how long it is waited for */
     uint32_t aways_told;

@@ -151,6 +151,7 @@ bool hello_let_in(struct rendezvous *r, uint32_t conn, struct node *node,
         return false;
     }
     r->peers[conn].node = node;
+    guests_leave(&r->guests, conn);
     peers_expect(r, conn, GPUL_LEASE_MS);
     welcome_node(r, node, hello);
     return true;

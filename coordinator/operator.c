@@ -20,7 +20,10 @@ static int init_peers(struct rendezvous *r, struct gpul_error *err)
         return gpul_fail(err, GPUL_ENOMEM, "out of memory for %u connections",
                          r->peer_count);
     }
-    int rc = gpul_minheap_init(&r->silences, r->peer_count);
+    int rc = guests_init(&r->guests, r->peer_count);
+    if (rc == 0) {
+        rc = gpul_minheap_init(&r->silences, r->peer_count);
+    }
     return rc == 0 ? gpul_minheap_init(&r->aways, r->job.node_count) : rc;
 }
 

@@ -3,8 +3,10 @@
  * Connections: a stranger until its Hello, then a node's only one. Each has
  * one deadline: the Hello's, later the lease that every message renews.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/units.h"
 #include "coordinator/core.h"
 
 static bool peer_exists(const struct rendezvous *r, uint32_t conn)
@@ -15,6 +17,38 @@ static bool peer_exists(const struct rendezvous *r, uint32_t conn)
 void peers_expect(struct rendezvous *r, uint32_t conn, uint64_t ms)
 {
     gpul_minheap_set(&r->silences, conn, r->now_ms + ms);
+}
+
+static void forget(struct rendezvous *r, uint32_t conn)
+{
+    gpul_minheap_remove(&r->silences, conn);
+    guests_leave(&r->guests, conn);
+    free(r->peers[conn].address);
+    free(r->peers[conn].name);
+    r->peers[conn] = (struct peer){0};
+}
+
+void peers_end(struct rendezvous *r, uint32_t conn)
+{
+    outbox_close(&r->out, conn);
+    forget(r, conn);
+}
+
+/* `conn`: gives way to another one that has shown the same key. */
+static void make_room(struct rendezvous *r, uint32_t conn)
+{
+    if (conn == GUESTS_NONE) {
+        return;
+    }
+    uint64_t count = guests_refused(&r->guests, r->now_ms);
+    if (count > 0) {
+        outbox_log(&r->out, true,
+                   "closed %" PRIu64 " connection%s with a key that said no "
+                   "Hello: too many of one node; the last is of %s, from %s",
+                   count, gpul_plural(count), r->peers[conn].name,
+                   r->peers[conn].address);
+    }
+    peers_end(r, conn);
 }
 
 void peers_open(struct rendezvous *r, uint32_t conn, const char *address,
@@ -36,20 +70,9 @@ void peers_open(struct rendezvous *r, uint32_t conn, const char *address,
     peer->pace = (struct pace){0};
     outbox_allow(&r->out, conn, GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_HELLO));
     peers_expect(r, conn, GPUL_HELLO_DEADLINE_MS);
-}
-
-static void forget(struct rendezvous *r, uint32_t conn)
-{
-    gpul_minheap_remove(&r->silences, conn);
-    free(r->peers[conn].address);
-    free(r->peers[conn].name);
-    r->peers[conn] = (struct peer){0};
-}
-
-void peers_end(struct rendezvous *r, uint32_t conn)
-{
-    outbox_close(&r->out, conn);
-    forget(r, conn);
+    if (name != NULL) {
+        make_room(r, guests_enter(&r->guests, conn, name));
+    }
 }
 
 void peers_turn_away(struct rendezvous *r, uint32_t conn,

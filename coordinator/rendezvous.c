@@ -42,6 +42,7 @@ void rendezvous_destroy(struct rendezvous *r)
     free(r->peers);
     free(r->rank_ended);
     stopped_release(&r->stopped);
+    guests_release(&r->guests);
     gpul_minheap_release(&r->silences);
     gpul_minheap_release(&r->aways);
     gpul_buf_release(&r->roster_frames);

@@ -37,6 +37,7 @@ struct slot {
     struct gpul_transport *transport; /* NULL: free */
     uint32_t conn;
     uint32_t next_free;
+    bool is_told;  /* something was sent to it */
     bool is_ended; /* the rendezvous has closed it */
 };
 
@@ -65,7 +66,9 @@ static void slot_end(struct slot *slot)
 {
     if (slot->transport != NULL && !slot->is_ended) {
         slot->is_ended = true;
-        gpul_transport_close(slot->transport, FLUSH_MS);
+        /* Nothing is on its way to one that was told nothing, and it would
+         * keep its place for as long as it likes. */
+        gpul_transport_close(slot->transport, slot->is_told ? FLUSH_MS : 0);
     }
 }
 
@@ -157,6 +160,7 @@ static bool on_guest(void *arg, struct gpul_transport *t)
     }
     slot->transport = t;
     slot->is_ended = false;
+    slot->is_told = false;
     gpul_transport_hand_over(t, &node_handlers, slot);
     gpul_transport_peer_address(t, address, NULL);
     const char *name = gpul_transport_node_name(t);
@@ -235,11 +239,20 @@ static void send_to(struct gpul_transport *t, const uint8_t *bytes, size_t n)
     }
 }
 
+static void send_node(struct server *s, uint32_t conn,
+                      const struct rendezvous_action *action)
+{
+    struct gpul_transport *t = transport_of(s, conn);
+    if (t != NULL) {
+        s->slots[conn].is_told = true;
+        send_to(t, action->bytes, action->byte_count);
+    }
+}
+
 static void send_many(struct server *s, const struct rendezvous_action *action)
 {
     for (size_t i = 0; i < action->conn_count; i++) {
-        send_to(transport_of(s, action->conns[i]), action->bytes,
-                action->byte_count);
+        send_node(s, action->conns[i], action);
     }
 }
 
@@ -258,8 +271,7 @@ static void apply(struct server *s, const struct rendezvous_action *action)
         listen_for(s, action->limit, action->text);
         return;
     case RENDEZVOUS_SEND:
-        send_to(transport_of(s, action->conn), action->bytes,
-                action->byte_count);
+        send_node(s, action->conn, action);
         return;
     case RENDEZVOUS_SEND_MANY:
         send_many(s, action);

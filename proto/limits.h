@@ -169,6 +169,9 @@
  * connection, and perhaps one that it has given up. Who has recorded how a
  * node begins can do the same, but no more often. */
 #define GPUL_STRANGERS_OF_NAME_MAX 4u
+/* Then, with a key that is good, and no Hello yet: of the node whose key it is.
+ * One more, and the oldest gives way. */
+#define GPUL_GUESTS_OF_NAME_MAX 4u
 /* Within this time of an end for being late, where a place is wanted and none
  * is free, the oldest gives way: one that has not begun a handshake, since a
  * node does so with the packet after the one that opens its connection, or one

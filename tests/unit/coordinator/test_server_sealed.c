@@ -68,6 +68,27 @@ static void play_node(const struct stage *s, struct reader *front_end,
     hang_up(&node, keyring);
 }
 
+/* Who has the key of one node, and says nothing with it, takes no places of
+ * others. */
+static void test_mute_key(void **state)
+{
+    (void)state;
+    enum { MUTE = 300 }; /* more than there are places for one node */
+    static struct reader mute[MUTE];
+    static struct gpul_keyring *keyrings[MUTE];
+    struct stage s;
+    struct reader front_end;
+    open_job(&s, &front_end);
+    for (uint32_t i = 0; i < MUTE; i++) {
+        assert_true(dial_as(&mute[i], &s, SECRET, &keyrings[i], "node1"));
+    }
+    play_node(&s, &front_end, 0);
+    for (uint32_t i = 0; i < MUTE; i++) {
+        hang_up(&mute[i], keyrings[i]);
+    }
+    close_job(&s, &front_end, 0);
+}
+
 /* What the server was lent is wiped once it lets nodes in. */
 static void test_one_copy(void **state)
 {
@@ -276,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_key),
         cmocka_unit_test(test_other_name),
+        cmocka_unit_test(test_mute_key),
         cmocka_unit_test(test_one_copy),
         cmocka_unit_test(test_wrong_secret),
         cmocka_unit_test(test_strangers),
