@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/descendants.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/children.h"
@@ -125,12 +123,6 @@ void descendants_stop(struct descendants *d, int signal)
     descendants_sweep(d);
 }
 
-bool descendants_exist(void)
-{
-    siginfo_t info;
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-}
-
 bool descendants_remain(const struct descendants *d)
 {
     pid_t pids[DESCENDANTS_SPARED_MAX + 1];
@@ -165,32 +157,4 @@ void descendants_describe(const struct descendants *d,
             each(arg, text);
         }
     }
-}
-
-static bool append_name(struct gpul_buf *out, pid_t pid)
-{
-    char path[64];
-    char name[64] = "";
-    snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t n = read(fd, name, sizeof(name) - 1);
-        name[n > 0 ? n : 0] = 0;
-        name[strcspn(name, "\n")] = 0;
-        close(fd);
-    }
-    return gpul_buf_appendf(out, "%d %s", pid, name) == 0 &&
-           gpul_buf_append(out, "", 1) == 0;
-}
-
-size_t descendants_list(struct gpul_buf *out, size_t most)
-{
-    pid_t pids[GPUL_CHILDREN_MAX];
-    most = most < GPUL_CHILDREN_MAX ? most : GPUL_CHILDREN_MAX;
-    size_t found = gpul_children_find(pids, most);
-    size_t count = 0;
-    while (count < found && append_name(out, pids[count])) {
-        count++;
-    }
-    return count;
 }

@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "common/buf.h"
-
 /* Groups that are remembered as signalled; past that some hear it twice. */
 enum { DESCENDANTS_GROUPS_MAX = 256, DESCENDANTS_SPARED_MAX = 2 };
 
@@ -25,11 +23,9 @@ struct descendants {
     size_t group_count;
 };
 
-/* Is there any child, dead ones that wait to be waited for included? */
-bool descendants_exist(void);
-
-/* The same of those that are not spared; a look at all processes of the host
- * where the kernel keeps no list of children. */
+/* Is there any child that is not spared, dead ones that wait to be waited for
+ * included? A look at all processes of the host where the kernel keeps no list
+ * of children. */
 bool descendants_remain(const struct descendants *d);
 
 /* Start a stop: send `signal` to each child and to the whole process group
@@ -48,9 +44,5 @@ enum { DESCENDANTS_TEXT_BYTES = 256 };
  * are not dead. */
 void descendants_describe(const struct descendants *d,
                           void (*each)(void *arg, const char *text), void *arg);
-
-/* Append "pid name" of each child to `out` as NUL-terminated strings, at
- * most `most`; returns their number. For processes that would not die. */
-size_t descendants_list(struct gpul_buf *out, size_t most);
 
 #endif

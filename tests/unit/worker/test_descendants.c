@@ -68,23 +68,6 @@ static void test_stop(void **state)
     expect_signal(late, SIGKILL);
 }
 
-/* What would not die is named by pid and program. */
-static void test_list(void **state)
-{
-    (void)state;
-    struct gpul_buf out;
-    char expected[64];
-    gpul_buf_init(&out, 1000);
-    pid_t child = start_child(0);
-    assert_int_equal(descendants_list(&out, 5), 1);
-    snprintf(expected, sizeof(expected), "%d test_descendant", child);
-    assert_memory_equal(out.data, expected, strlen(expected));
-    assert_int_equal(out.data[out.used - 1], 0);
-    gpul_buf_release(&out);
-    kill(child, SIGKILL);
-    expect_signal(child, SIGKILL);
-}
-
 /* ---- stopped ones -------------------------------------------------------- */
 
 /* Which signals a process has taken, a letter each, until SIGUSR1. */
@@ -245,7 +228,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_list),
         cmocka_unit_test(test_spared),
         cmocka_unit_test(test_stopped),
     };
