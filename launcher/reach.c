@@ -295,6 +295,18 @@ bool reach_has_workers(const struct reach *r)
 
 /* ---- words --------------------------------------------------------------- */
 
+/* The rest of a line whose beginning was cut off says little. Returns how many
+ * bytes are left; all where there is no other line. */
+static ssize_t drop_part(char *words, ssize_t n)
+{
+    const char *end = n > 0 ? memchr(words, '\n', (size_t)n) : NULL;
+    if (end != NULL) {
+        n -= end + 1 - words;
+        memmove(words, end + 1, (size_t)n);
+    }
+    return n;
+}
+
 /* The last line or lines, made one: control characters become spaces. */
 void reach_words(char words[REACH_WORDS_BYTES + 1],
                  const struct reach_child *child)
@@ -309,6 +321,7 @@ void reach_words(char words[REACH_WORDS_BYTES + 1],
     while (n > 0 && (unsigned char)words[n - 1] <= ' ') {
         n--;
     }
+    n = from > 0 ? drop_part(words, n) : n;
     n = n > 0 ? n : 0;
     for (ssize_t i = 0; i < n; i++) {
         if ((unsigned char)words[i] < ' ') {

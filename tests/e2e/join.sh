@@ -23,6 +23,13 @@ expect_has "$err" 'no libuv on this node'
 expect_within_ms 4000
 expect_nothing_left
 
+it "of a worker that says much, the lines that fit are shown, the first one whole"
+bad_node 'seq -f "word %04.0f, and eleven more" 100 >&2; exit 9'
+run "$scratch/bin/gpulaunch" --local --nodes 2 -- true
+expect_status 40
+expect_last_line 'exit code 9: word [0-9]{4}, .* word 0100, and eleven more$'
+expect_nothing_left
+
 it "half of the wait gone: a line says who is missing"
 bad_node 'exec sleep 300'
 run "$scratch/bin/gpulaunch" --local --nodes 2 --join-timeout 3s -- true
