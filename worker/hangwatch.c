@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -41,9 +42,10 @@ struct hangwatch {
     const struct launch *launch;
     uint32_t rank_count; /* 0: nothing is watched */
     struct beats beats;
-    struct pulse **pulses;   /* by local rank; NULL: none */
-    pid_t *pids;             /* 0: not known */
-    struct beats_news *news; /* to be told; kind 0: none */
+    struct pulse **pulses;    /* by local rank; NULL: none */
+    pid_t *pids;              /* 0: not known */
+    struct beats_news *news;  /* to be told; kind 0: none */
+    struct rankstate *states; /* what ranks look like when they are told */
     bool has_news;
     bool has_stalls; /* among them */
     struct rankstate_look before;
@@ -142,9 +144,11 @@ void hangwatch_end(struct hangwatch *w)
     free(w->pulses);
     free(w->pids);
     free(w->news);
+    free(w->states);
     w->pulses = NULL;
     w->pids = NULL;
     w->news = NULL;
+    w->states = NULL;
     w->rank_count = 0;
     w->has_news = false;
     w->has_stalls = false;
@@ -178,7 +182,9 @@ void hangwatch_begin(struct hangwatch *w, const Gpul__Hang *hang,
     w->pulses = calloc(rank_count, sizeof(struct pulse *));
     w->pids = calloc(rank_count, sizeof(*w->pids));
     w->news = calloc(rank_count, sizeof(*w->news));
+    w->states = calloc(rank_count, sizeof(*w->states));
     if (w->pulses == NULL || w->pids == NULL || w->news == NULL ||
+        w->states == NULL ||
         beats_begin(&w->beats, rank_count, hang != NULL ? hang->limit_ms : 0,
                     ranks_ms(w), NULL) != 0) {
         hangwatch_end(w);
@@ -282,14 +288,13 @@ struct row {
 /* What the ranks look like now. */
 struct looks {
     struct rankstate_look now;
-    struct rankstate *states; /* by local rank */
-    uint32_t waited_ms;       /* since the look before; 0: there was none */
+    uint32_t waited_ms; /* since the look before; 0: there was none */
 };
 
 static void fill_row(struct row *row, const struct hangwatch *w,
                      const struct beats_news *news, struct looks *looks)
 {
-    struct rankstate *state = &looks->states[news->local_rank];
+    struct rankstate *state = &w->states[news->local_rank];
     Gpul__StallRow *m = &row->message;
     gpul__stall_row__init(m);
     m->rank = w->launch->first_rank + news->local_rank;
@@ -356,21 +361,17 @@ static void send_news(struct hangwatch *w, struct looks *looks)
 static void tell(struct hangwatch *w, uint64_t now_ms)
 {
     struct looks looks = {
-        .states = calloc(w->rank_count, sizeof(*looks.states)),
         .waited_ms = w->look_ms > 0 ? (uint32_t)(now_ms - w->look_ms) : 0,
     };
-    if (looks.states == NULL) {
-        return; /* it is told again when the silence has doubled */
-    }
+    memset(w->states, 0, w->rank_count * sizeof(*w->states));
     if (looks.waited_ms > 0 && rankstate_look_take(&looks.now, NULL) == 0) {
-        rankstate_read(looks.states, w->pids, w->rank_count, &w->before,
+        rankstate_read(w->states, w->pids, w->rank_count, &w->before,
                        &looks.now, NULL);
     }
     send_news(w, &looks);
     rankstate_look_release(&looks.now);
     rankstate_look_release(&w->before);
     gpuwatch_end(w->gpus);
-    free(looks.states);
     w->look_ms = 0;
     w->has_news = false;
     w->has_stalls = false;
