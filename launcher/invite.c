@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "launcher/quoting.h"
 
 int invite_prepare(struct invite *invite, const struct plan *plan,
                    const struct gpul_secret *secret, const char *job_id,
@@ -34,27 +35,6 @@ int invite_prepare(struct invite *invite, const struct plan *plan,
     return 0;
 }
 
-/* One word of a shell, whatever is in it. */
-static void append_word(struct gpul_buf *out, const char *text)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789/._-+@%=:,";
-    if (text[0] != '\0' && text[strspn(text, plain)] == '\0') {
-        gpul_buf_append_text(out, text);
-        return;
-    }
-    gpul_buf_append_text(out, "'");
-    for (; *text != '\0'; text++) {
-        if (*text == '\'') {
-            gpul_buf_append_text(out, "'\\''");
-        } else {
-            gpul_buf_append(out, text, 1);
-        }
-    }
-    gpul_buf_append_text(out, "'");
-}
-
 int invite_append(struct gpul_buf *out, const struct invite *invite,
                   const struct plan *plan, const struct listening *listening,
                   const char *job_id)
@@ -75,7 +55,7 @@ int invite_append(struct gpul_buf *out, const struct invite *invite,
         gpul_buf_appendf(out, " --job %s ", job_id);
         if (has_secret) {
             gpul_buf_append_text(out, "--secret-file ");
-            append_word(out, invite->secret_path);
+            quoting_shell(out, invite->secret_path);
         } else {
             gpul_buf_append_text(out, "--insecure");
         }

@@ -61,14 +61,6 @@ static void append_head(struct gpul_buf *out, const struct manifest *m)
                             : "#SBATCH --no-requeue\n");
 }
 
-static void append_words(struct gpul_buf *out, char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        gpul_buf_append_text(out, " ");
-        quoting_shell(out, words[i]);
-    }
-}
-
 /* The script's shell must live to ask for another go, and passes signals on;
  * the wait that a signal has ended is done again. */
 static void append_retry(struct gpul_buf *out, const struct manifest *m)
@@ -102,9 +94,9 @@ int manifest_slurm(struct gpul_buf *out, const struct manifest *m,
     append_head(out, m);
     gpul_buf_append_text(out,
                          m->retries > 0 ? "\ngpulaunch" : "\nexec gpulaunch");
-    append_words(out, m->options, m->option_count);
+    quoting_shell_words(out, m->options, m->option_count);
     gpul_buf_append_text(out, " --");
-    append_words(out, m->command, m->command_count);
+    quoting_shell_words(out, m->command, m->command_count);
     if (m->retries > 0) {
         append_retry(out, m);
     } else {

@@ -11,14 +11,6 @@
 #include "launcher/manifest.h"
 #include "launcher/quoting.h"
 
-static void append_words(struct gpul_buf *out, char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        gpul_buf_append_text(out, " ");
-        quoting_shell(out, words[i]);
-    }
-}
-
 static void append_head(struct gpul_buf *out, const struct manifest *m)
 {
     gpul_buf_appendf(
@@ -36,9 +28,9 @@ static void append_head(struct gpul_buf *out, const struct manifest *m)
         "#      ",
         m->name, m->name, m->secret != NULL ? m->secret : m->name, m->name,
         m->nodes, m->port, m->name);
-    append_words(out, m->options, m->option_count);
+    quoting_shell_words(out, m->options, m->option_count);
     gpul_buf_append_text(out, " --");
-    append_words(out, m->command, m->command_count);
+    quoting_shell_words(out, m->command, m->command_count);
     gpul_buf_append_text(
         out, "\n#\n"
              "# And the nodes, with this file in a folder of its own, and the "

@@ -53,6 +53,16 @@ int quoting_shell(struct gpul_buf *out, const char *text)
     return gpul_buf_append_text(out, "'");
 }
 
+int quoting_shell_words(struct gpul_buf *out, char *const *words, size_t count)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        gpul_buf_append_text(out, " ");
+        rc = quoting_shell(out, words[i]);
+    }
+    return rc;
+}
+
 enum { CODEPOINT_MAX = 0x10FFFF };
 
 /* The code point at `text` and its bytes; 0 bytes: this is not UTF-8. */

@@ -10,6 +10,7 @@
 #define LAUNCHER_QUOTING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/buf.h"
 #include "common/error.h"
@@ -17,6 +18,9 @@
 /* One word of a shell, not its first, whatever its bytes are. Returns as
  * gpul_buf_append. */
 int quoting_shell(struct gpul_buf *out, const char *text);
+
+/* The same for several, each behind a space. */
+int quoting_shell_words(struct gpul_buf *out, char *const *words, size_t count);
 
 /* What the reader of a YAML file does with a dollar afterwards. */
 enum quoting_dollar {

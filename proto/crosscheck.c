@@ -108,16 +108,28 @@ static int check_roster_ports(const Gpul__Roster *m, struct gpul_error *err)
     return 0;
 }
 
+/* Of what is told of all nodes. */
+static int check_page(uint32_t page, uint32_t page_count, uint32_t first_node,
+                      uint32_t node_count, struct gpul_error *err)
+{
+    if (page >= page_count) {
+        return gpul_fail(err, GPUL_EPROTO, "page %u is not below page_count %u",
+                         page, page_count);
+    }
+    if (first_node > GPUL_NODES_MAX - node_count) {
+        return gpul_fail(err, GPUL_EPROTO, "nodes %u+%u are over the limit",
+                         first_node, node_count);
+    }
+    return 0;
+}
+
 int gpul_check_roster(const ProtobufCMessage *message, struct gpul_error *err)
 {
     const Gpul__Roster *m = (const Gpul__Roster *)message;
-    if (m->page >= m->page_count) {
-        return gpul_fail(err, GPUL_EPROTO, "page %u is not below page_count %u",
-                         m->page, m->page_count);
-    }
-    if (m->first_node > GPUL_NODES_MAX - m->node_count) {
-        return gpul_fail(err, GPUL_EPROTO, "nodes %u+%u are over the limit",
-                         m->first_node, m->node_count);
+    int rc =
+        check_page(m->page, m->page_count, m->first_node, m->node_count, err);
+    if (rc != 0) {
+        return rc;
     }
     if ((m->n_port_bases != 1 && m->n_port_bases != m->node_count) ||
         (m->n_rank_counts != 1 && m->n_rank_counts != m->node_count)) {
@@ -277,13 +289,10 @@ int gpul_check_link_peers(const ProtobufCMessage *message,
 {
     const Gpul__LinkPeers *m = (const Gpul__LinkPeers *)message;
     size_t total = 0;
-    if (m->page >= m->page_count) {
-        return gpul_fail(err, GPUL_EPROTO, "page %u is not below page_count %u",
-                         m->page, m->page_count);
-    }
-    if (m->first_node > GPUL_NODES_MAX - m->node_count) {
-        return gpul_fail(err, GPUL_EPROTO, "nodes %u+%u are over the limit",
-                         m->first_node, m->node_count);
+    int rc =
+        check_page(m->page, m->page_count, m->first_node, m->node_count, err);
+    if (rc != 0) {
+        return rc;
     }
     if (m->n_counts != 1 && m->n_counts != m->node_count) {
         return gpul_fail(err, GPUL_EPROTO, "%zu counts for %u nodes",
