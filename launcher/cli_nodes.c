@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/units.h"
 #include "launcher/cli.h"
 #include "launcher/cli_value.h"
 #include "proto/limits.h"
@@ -63,21 +62,16 @@ static bool has_ssh(enum nodes_source source)
            source == NODES_GRID_ENGINE;
 }
 
-/* One gpulaunch for each task would be as many jobs, each on all nodes. */
-static int refuse_tasks(gpul_getenv_fn getenv, void *getenv_arg,
-                        struct gpul_error *err)
+/* Of a step that has started this once on each node, those of the step. */
+static int find_slurm(struct plan *plan, gpul_getenv_fn getenv,
+                      void *getenv_arg, struct gpul_error *err)
 {
-    const char *tasks =
-        getenv != NULL ? getenv(getenv_arg, "SLURM_STEP_NUM_TASKS") : NULL;
-    uint32_t count;
-    if (tasks == NULL || gpul_parse_count(&count, tasks, 2, UINT32_MAX, NULL)) {
-        return 0;
+    int rc = sruntask_find(&plan->sruntask, &plan->allocation, getenv,
+                           getenv_arg, err);
+    if (rc == 0) {
+        rc = cli_nodes_read(plan, NULL, 0, err);
     }
-    return gpul_fail(err, GPUL_EINVAL,
-                     "srun has started gpulaunch %" PRIu32 " times; start it "
-                     "once, without srun, in the batch script or within "
-                     "salloc: it starts a step on all nodes itself",
-                     count);
+    return rc != 0 ? rc : sruntask_settle(&plan->sruntask, &plan->nodes, err);
 }
 
 static int find_allocation(struct plan *plan, gpul_getenv_fn getenv,
@@ -93,8 +87,7 @@ static int find_allocation(struct plan *plan, gpul_getenv_fn getenv,
         return plan->is_open ? 0 : refuse_nothing(err);
     }
     if (a->source == NODES_SLURM) {
-        int rc_step = refuse_tasks(getenv, getenv_arg, err);
-        return rc_step != 0 ? rc_step : cli_nodes_read(plan, NULL, 0, err);
+        return find_slurm(plan, getenv, getenv_arg, err);
     }
     if (!has_ssh(a->source)) {
         return gpul_fail(err, GPUL_EINVAL,
@@ -182,6 +175,14 @@ int cli_nodes_apply(struct plan *plan, struct gpul_error *err)
         return 0;
     }
     if (plan_has(plan, OPTION_NODES)) {
+        if (plan->sruntask.count > plan->node_count) {
+            return gpul_fail(err, GPUL_EINVAL,
+                             "%s %" PRIu32 ": srun has started gpulaunch on "
+                             "%" PRIu32 " nodes, and all of them are in the "
+                             "job; start fewer, by srun --nodes",
+                             plan->settings[OPTION_NODES].spelling,
+                             plan->node_count, plan->sruntask.count);
+        }
         int rc = nodes_take(&plan->nodes, plan->node_count, err);
         if (rc != 0) {
             return gpul_wrap(err, rc, "%s",

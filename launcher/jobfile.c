@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +76,24 @@ static int write_file(int folder, const char *name, const char *path,
     return 0;
 }
 
-int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,
-                   const void *bytes, size_t n, struct gpul_error *err)
+/* Written beside its place, so that nobody ever sees half of it. */
+static int replace_file(int folder, const char *name, const char *path,
+                        const void *bytes, size_t n, struct gpul_error *err)
+{
+    char beside[NAME_MAX + 1];
+    snprintf(beside, sizeof(beside), ".%.200s.new", name);
+    unlinkat(folder, beside, 0); /* of a run that was killed */
+    int rc = write_file(folder, beside, path, bytes, n, err);
+    if (rc == 0 && renameat(folder, beside, folder, name) != 0) {
+        rc = gpul_fail_errno(err, errno, "cannot write %s", path);
+        unlinkat(folder, beside, 0);
+    }
+    return rc;
+}
+
+static int put(struct jobfile *f, const char *folder, const char *name,
+               bool replaces, const void *bytes, size_t n,
+               struct gpul_error *err)
 {
     char place[PATH_MAX];
     int fd = -1, rc = 0;
@@ -90,13 +107,14 @@ int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,
         rc = default_folder(place, &f->made, err);
     }
     int used = snprintf(f->path, sizeof(f->path), "%.*s/%s", PATH_MAX - 80,
-                        place, job_id);
-    f->folder_bytes = (size_t)used - strlen(job_id) - 1;
+                        place, name);
+    f->folder_bytes = (size_t)used - strlen(name) - 1;
     if (rc == 0) {
         rc = open_folder(&fd, place, err);
     }
     if (rc == 0) {
-        rc = write_file(fd, job_id, f->path, bytes, n, err);
+        rc = replaces ? replace_file(fd, name, f->path, bytes, n, err)
+                      : write_file(fd, name, f->path, bytes, n, err);
         close(fd);
     }
     if (rc != 0) {
@@ -104,6 +122,24 @@ int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,
         f->path[0] = '\0';
     }
     return rc;
+}
+
+int jobfile_default_folder(char out[PATH_MAX], struct gpul_error *err)
+{
+    struct logdir_made made;
+    return default_folder(out, &made, err);
+}
+
+int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,
+                   const void *bytes, size_t n, struct gpul_error *err)
+{
+    return put(f, folder, job_id, false, bytes, n, err);
+}
+
+int jobfile_replace(struct jobfile *f, const char *folder, const char *name,
+                    const void *bytes, size_t n, struct gpul_error *err)
+{
+    return put(f, folder, name, true, bytes, n, err);
 }
 
 void jobfile_remove(struct jobfile *f)

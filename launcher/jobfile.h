@@ -25,6 +25,15 @@ struct jobfile {
 int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,
                    const void *bytes, size_t n, struct gpul_error *err);
 
+/* The same for a file that others wait for: one that is there already is taken
+ * the place of, and at no time is there half a file. */
+int jobfile_replace(struct jobfile *f, const char *folder, const char *name,
+                    const void *bytes, size_t n, struct gpul_error *err);
+
+/* The folder that NULL means; what is above it is made and stays, since others
+ * may be about to use it. Errors: those of logdir_open_state. */
+int jobfile_default_folder(char out[PATH_MAX], struct gpul_error *err);
+
 /* Remove it, and the folder and what was made above it if nothing else is in
  * it. An all-zero one, too. */
 void jobfile_remove(struct jobfile *f);

@@ -34,6 +34,7 @@ enum {
 
 struct joining {
     const struct plan *plan;
+    const struct gpul_secret *given; /* NULL: the plan says where it is */
     uint64_t end_ms;
     char name[GPUL_NAME_BYTES_MAX + 1];
     struct lookup coordinators;
@@ -85,21 +86,23 @@ static bool is_loopback(const struct plan *plan)
     return all;
 }
 
-/* The key of this node in a pipe; the secret goes no further. */
-static int open_key(struct joining *j, struct gpul_error *err)
+/* The job's secret, unless it goes without. */
+static int find_secret(struct gpul_secret *secret, bool *is_sealed,
+                       const struct joining *j, struct gpul_error *err)
 {
     struct jobsecret_request asked = jobsecret_asked(j->plan);
-    struct gpul_secret secret;
-    struct gpul_key key;
-    bool is_sealed;
-    j->key_fd = -1;
+    if (j->given != NULL) {
+        *secret = *j->given;
+        *is_sealed = true;
+        return 0;
+    }
     if (asked.file == NULL && asked.text == NULL && !asked.is_insecure) {
         return gpul_fail(err, GPUL_EINVAL,
                          "join: the job's secret is needed: copy its file "
                          "here, with mode 0600, and give --secret-file FILE");
     }
     asked.is_loopback = is_loopback(j->plan);
-    int rc = jobsecret_get(&secret, &is_sealed, &asked, err);
+    int rc = jobsecret_get(secret, is_sealed, &asked, err);
     if (rc == GPUL_ESYS && getenv("SLURM_STEP_ID") != NULL) {
         char why[sizeof(err->text)];
         memcpy(why, err->text, sizeof(why));
@@ -108,6 +111,17 @@ static int open_key(struct joining *j, struct gpul_error *err)
                          "that all nodes of the job share",
                          why);
     }
+    return rc;
+}
+
+/* The key of this node in a pipe; the secret goes no further. */
+static int open_key(struct joining *j, struct gpul_error *err)
+{
+    struct gpul_secret secret;
+    struct gpul_key key;
+    bool is_sealed = false;
+    j->key_fd = -1;
+    int rc = find_secret(&secret, &is_sealed, j, err);
     if (rc != 0 || !is_sealed) {
         return rc;
     }
@@ -236,9 +250,11 @@ static void explain(const struct plan *plan)
     gpul_buf_release(&out);
 }
 
-int joining_run(const struct plan *plan, struct gpul_error *err)
+int joining_run(const struct plan *plan, const struct gpul_secret *secret,
+                struct gpul_error *err)
 {
     struct joining j = {.plan = plan,
+                        .given = secret,
                         .key_fd = -1,
                         .end_ms = gpul_clock_ms() + plan->join_timeout_ms};
     explain(plan);

@@ -13,8 +13,11 @@
 
 #include "common/error.h"
 #include "launcher/plan.h"
+#include "proto/secret.h"
 
-/* Returns only on failure, with the exit code of the program. */
-int joining_run(const struct plan *plan, struct gpul_error *err);
+/* Returns only on failure, with the exit code of the program. The secret is
+ * the caller's to wipe; NULL: the plan says where it is. */
+int joining_run(const struct plan *plan, const struct gpul_secret *secret,
+                struct gpul_error *err);
 
 #endif

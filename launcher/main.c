@@ -18,6 +18,7 @@
 #include "launcher/makesecret.h"
 #include "launcher/readfile.h"
 #include "launcher/session.h"
+#include "launcher/srunjoin.h"
 #include "proto/text.h"
 
 enum {
@@ -108,14 +109,19 @@ static int run(const struct plan *plan)
     case PLAN_SECRET:
         return make_secret(plan->secret_path);
     case PLAN_JOIN:
-        code = joining_run(plan, &err);
+        code = joining_run(plan, NULL, &err);
         fail(&err);
         return code;
     case PLAN_MANIFEST:
         return print_manifest(&plan->manifest);
     case PLAN_VERSION:
         return print("gpulaunch " GPULAUNCH_VERSION "\n");
-    default:
+    default: /* run, env */
+        if (sruntask_is_guest(&plan->sruntask)) {
+            code = srunjoin_run(plan, &err);
+            fail(&err);
+            return code;
+        }
         return session_run(plan, &code, &err) == 0 ? code : fail(&err);
     }
 }
@@ -182,7 +188,7 @@ int main(int argc, char **argv)
     if (rc == 0) {
         rc = cli_limit(&plan, (uint64_t)time(NULL), &err);
     }
-    if (rc == 0 && !plan.is_quiet &&
+    if (rc == 0 && !plan.is_quiet && !sruntask_is_guest(&plan.sruntask) &&
         (plan.verb == PLAN_RUN || plan.verb == PLAN_ENV)) {
         note_misspelt_variables();
     }

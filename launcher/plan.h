@@ -18,6 +18,7 @@
 #include "launcher/manifest.h"
 #include "launcher/nodes.h"
 #include "launcher/option_table.h"
+#include "launcher/sruntask.h"
 #include "proto/limits.h"
 
 enum plan_verb {
@@ -99,6 +100,7 @@ struct plan {
     bool is_open; /* the nodes come by themselves: nobody knows their names */
     enum option hosts_option;     /* that names the nodes; OPTION_COUNT: none */
     struct allocation allocation; /* of a scheduler, if that names them */
+    struct sruntask sruntask;     /* which task of srun's this is, if one */
     /* A file that names the nodes and has to be read: then they are not known
      * until cli_settle. NULL: none. */
     const char *nodes_file;

@@ -39,6 +39,7 @@ int reach_prepare(struct reach *r, const struct plan *plan,
 {
     r->way = plan->is_local                           ? &reach_local
              : plan->is_open                          ? &reach_join
+             : plan->sruntask.count > 0               ? &reach_srun
              : plan->allocation.source == NODES_SLURM ? &reach_slurm
                                                       : &reach_ssh;
     int rc = find_programs(r, err);

@@ -79,6 +79,7 @@ extern const struct reach_way reach_local; /* reach_local.c */
 extern const struct reach_way reach_ssh;   /* reach_ssh.c */
 extern const struct reach_way reach_join;  /* reach_join.c */
 extern const struct reach_way reach_slurm; /* reach_slurm.c */
+extern const struct reach_way reach_srun;  /* reach_srun.c */
 
 struct reach {
     const struct reach_way *way;

@@ -21,6 +21,11 @@ int reach_spawn(struct reach *r, struct reach_child *child, const char *path,
 int reach_open_key(int *fd, const struct reach_job *job, const char *node_name,
                    struct gpul_error *err);
 
+/* reach_local.c: start the worker of one node as a child; null_fd becomes its
+ * input and output. */
+int reach_start_here(struct reach *r, const struct reach_job *job,
+                     uint32_t index, int null_fd, struct gpul_error *err);
+
 /* The coordinator or a worker of this pid; NULL: another child. */
 struct reach_child *reach_child_of(struct reach *r, pid_t pid);
 

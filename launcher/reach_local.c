@@ -15,8 +15,8 @@
 
 enum { NUMBER_BYTES = 32, ADDRESS_BYTES = 80 };
 
-static int start_worker(struct reach *r, const struct reach_job *job,
-                        uint32_t index, int null_fd, struct gpul_error *err)
+int reach_start_here(struct reach *r, const struct reach_job *job,
+                     uint32_t index, int null_fd, struct gpul_error *err)
 {
     char program[] = "gpulaunch-worker";
     char connect[] = "--connect", id_flag[] = "--job", name_flag[] = "--name";
@@ -60,7 +60,7 @@ static int start(struct reach *r, const struct reach_job *job,
         return gpul_fail_errno(err, errno, "cannot open /dev/null");
     }
     for (uint32_t i = 0; rc == 0 && i < r->worker_count; i++) {
-        rc = start_worker(r, job, i, null_fd, err);
+        rc = reach_start_here(r, job, i, null_fd, err);
     }
     close(null_fd);
     return rc;

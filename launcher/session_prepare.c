@@ -180,7 +180,8 @@ int session_prepare(struct session *s, struct gpul_error *err)
         rc = prepare_job(s, err);
     }
     bool needs_file =
-        s->plan->is_open || s->plan->allocation.source == NODES_SLURM;
+        s->plan->is_open || (s->plan->allocation.source == NODES_SLURM &&
+                             s->plan->sruntask.count == 0);
     if (rc == 0 && needs_file) {
         rc = invite_prepare(&s->invite, s->plan,
                             s->is_sealed ? &s->secret : NULL, s->job_id, err);

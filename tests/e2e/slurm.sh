@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Jobs of a real Slurm, in the network lab: gpulaunch takes the allocation and
-# starts one step on it.
+# starts one step on it, or is started by one on each node.
 . "$(dirname "$0")/../lib/lab.sh"
 
 make_lab --nodes 4 --id slurm
@@ -108,13 +108,96 @@ expect_status 40
 expect_last_line 'node node01 did not join: srun, which starts all nodes, ended .*/mnt/secret: No such file or directory; --secret-file FILE must be on a file system that all nodes of the job share'
 expect_idle_nodes 20
 
-it "started by srun on each node: refused at once"
-run "${on_front[@]}" srun -N2 --ntasks-per-node=1 "$bin/gpulaunch" -- true
-expect_status 125
-expect_has "$err" 'srun has started gpulaunch 2 times; start it once'
+# gpulaunch as the task of srun on each of so many nodes.
+by_srun=("${on_front[@]}" srun --ntasks-per-node=1)
+
+it "started by srun on each node: one job of them, in the order of the step"
+run "${by_srun[@]}" -N3 "$bin/gpulaunch" --per-node 2 --self-test off -- \
+    sh -c 'echo "$RANK of $WORLD_SIZE on $(hostname) ${SLURM_PROCID-none}"'
+expect_status 0
+[ "$(sort "$out")" = "$(for rank in 0 1 2 3 4 5; do
+    echo "[$rank] $rank of 6 on node0$((rank / 2 + 1)) none"
+done)" ] || fail "not two ranks on each of three nodes"
+expect_has "$err" '3 nodes of SLURM_STEP_NODELIST, in the order of Slurm: node\[01-03\]'
+expect_idle_nodes 20
+no_file_left
+
+it "by srun: the self-test and the example run"
+run "${by_srun[@]}" -N2 "$bin/gpulaunch" -- "$python" \
+    "$project/docs/examples/train.py" --workers 2
+expect_status 0
+expect_has "$err" 'self-test passed'
+expect_has "$out" '^\[1\] worker 1 of 2: loss 0\.154961'
 expect_idle_nodes 20
 
-it "four nodes on one host are told apart by the step"
+# With srun's own rule, and with the one that ends all tasks when one fails.
+for rule in 0 1; do
+    it "by srun, --kill-on-bad-exit=$rule: the code is the first failure's"
+    run "${by_srun[@]}" --kill-on-bad-exit="$rule" -N3 "$bin/gpulaunch" \
+        --self-test off --grace 2s -- \
+        sh -c 'trap "" TERM; [ "$RANK" != 1 ] || exit 7; while :; do sleep 1; done'
+    expect_status 7
+    expect_has "$err" 'rank 1 on node node02 .* exited with code 7'
+    expect_within_ms 15000
+    expect_idle_nodes 20
+    no_file_left
+done
+
+it "by srun: scancel leaves nothing"
+run_behind "${by_srun[@]}" -N3 "$bin/gpulaunch" --self-test off --grace 2s -- \
+    sleep 319
+within 30 "no ranks" sleeps 319 3
+on front scancel "$(on front squeue -h -o %A)"
+finish
+expect_idle_nodes 45
+no_file_left
+
+it "by srun: what an earlier run of the step has left is not taken"
+cat >"$scratch/step" <<STEP
+#!/bin/sh
+# Task 0 begins when all others look already.
+if [ "\$SLURM_PROCID" = 0 ]; then
+    until [ -e "$scratch/mark.1" ] && [ -e "$scratch/mark.2" ]; do
+        sleep 0.1
+    done
+else
+    : >"$scratch/mark.\$SLURM_PROCID"
+fi
+exec "$bin/gpulaunch" --self-test off -- sh -c 'echo "rank \$RANK"'
+STEP
+cat >"$scratch/script" <<SCRIPT
+#!/bin/sh
+umask 077
+mkdir -p "$scratch/shared/gpulaunch/jobs"
+export XDG_STATE_HOME="$scratch/shared"
+printf 'gpulaunch-meeting 1\nrun old\njob old\naddress 127.0.0.1:1\nend\n' \
+    >"$scratch/shared/gpulaunch/jobs/slurm-\$SLURM_JOB_ID.0"
+exec srun --ntasks-per-node=1 "$scratch/step"
+SCRIPT
+chmod +x "$scratch/step" "$scratch/script"
+run "${on_front[@]}" salloc -Q -N3 "$scratch/script"
+expect_status 0
+[ "$(sort "$out")" = $'[0] rank 0\n[1] rank 1\n[2] rank 2' ] ||
+    fail "not three ranks"
+expect_idle_nodes 20
+no_file_left
+
+it "by srun, and no directory that the nodes share: who waits for whom, and why"
+run "${by_srun[@]}" -N2 sh -c "XDG_STATE_HOME=$scratch/\$SLURMD_NODENAME \
+    exec '$bin/gpulaunch' --self-test off --join-timeout 5s -- true"
+expect_status 40
+expect_has "$err" 'node02: task 0, on node01 .* has not told this node within 5 s where the job is: there is no slurm-[0-9]*\.0 in .*/node02/gpulaunch/jobs; .*: set XDG_STATE_HOME to a directory that is'
+expect_has "$err" "1 of 2 nodes joined within 5 s; missing: node02"
+expect_idle_nodes 20
+no_file_left
+
+it "by srun, several times on a node: refused at once, with what is right"
+run "${on_front[@]}" srun -N2 --ntasks-per-node=2 "$bin/gpulaunch" -- true
+expect_status 125
+expect_has "$err" 'srun has started gpulaunch 4 times on 2 nodes; once on each is right: srun --ntasks-per-node=1 gpulaunch --per-node K'
+expect_idle_nodes 20
+
+it "four nodes on one host are told apart by the step, whoever starts it"
 lab slurm down
 lab slurm up --one-host 4
 run "${on_front[@]}" salloc -Q -N4 "$bin/gpulaunch" --self-test off -- \
@@ -122,5 +205,10 @@ run "${on_front[@]}" salloc -Q -N4 "$bin/gpulaunch" --self-test off -- \
 expect_status 0
 [ "$(sort "$out")" = $'[0] 0 n[1-4]\n[1] 1 n[1-4]\n[2] 2 n[1-4]\n[3] 3 n[1-4]' ] ||
     fail "not four nodes"
+run "${by_srun[@]}" -N4 "$bin/gpulaunch" --self-test off -- \
+    sh -c 'echo "$RANK $SLURM_JOB_NODELIST"'
+expect_status 0
+[ "$(sort "$out")" = $'[0] 0 n[1-4]\n[1] 1 n[1-4]\n[2] 2 n[1-4]\n[3] 3 n[1-4]' ] ||
+    fail "not four nodes by srun"
 
 done_stories

@@ -91,9 +91,8 @@ static void test_refusals(void **state)
          "reach them by ssh, or use --local"},
         {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n[1-2] SLURM_STEP_NUM_TASKS=2",
          "-- true",
-         "srun has started gpulaunch 2 times; start it once, without srun, in "
-         "the batch script or within salloc: it starts a step on all nodes "
-         "itself"},
+         "srun has started gpulaunch many times, but SLURM_STEP_ID is not set; "
+         "start it once, without srun, in the batch script or within salloc"},
         {"PBS_JOBID=7", "-- true",
          "PBS_JOBID is set, so this is a job of PBS, but PBS_NODEFILE is not, "
          "so its nodes are unknown; name them with --hosts or --hostfile, or "
