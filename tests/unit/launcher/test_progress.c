@@ -171,13 +171,35 @@ static void test_slow(void **state)
     tear_down(&f);
 }
 
+/* Nodes that join by themselves have no names here, but a number. */
+static void test_open(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char host[] = "host-tcp";
+    set_up(&f);
+    progress_release(&f.progress);
+    nodes_release(&f.plan.nodes);
+    f.plan.is_open = true;
+    assert_int_equal(progress_init(&f.progress, f.console, &f.plan, 0), 0);
+    Gpul__SelfTestRow row = GPUL__SELF_TEST_ROW__INIT;
+    Gpul__SelfTestRow *rows[] = {&row};
+    Gpul__Event event = GPUL__EVENT__INIT;
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_PASSED;
+    event.backend = host;
+    event.rows = rows;
+    event.n_rows = 1;
+    progress_event(&f.progress, &event, f.now_ms);
+    assert_non_null(strstr(said(&f), "over TCP, 3 nodes, slowest rank\n"));
+    tear_down(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reminders),
-        cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_self_test),
-        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_reminders), cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_self_test), cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

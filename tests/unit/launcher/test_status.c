@@ -334,6 +334,18 @@ static void test_open(void **state)
     assert_int_equal(status_words(&out, &s), 0);
     assert_non_null(strstr(gpul_buf_text(&out), "1/3"));
     assert_non_null(strstr(gpul_buf_text(&out), "2 more"));
+    /* Later, too, they are as many as were waited for. */
+    gpul_buf_release(&out);
+    gpul_buf_init(&out, 1000);
+    event.kind = GPUL__EVENT__KIND__ASSIGNED;
+    status_update(&s, &event);
+    status_words(&out, &s);
+    gpul_buf_append_text(&out, "\n");
+    event.kind = GPUL__EVENT__KIND__SELF_TEST_STARTED;
+    status_update(&s, &event);
+    status_words(&out, &s);
+    assert_string_equal(gpul_buf_text(&out), "3 nodes: assigning ranks\n"
+                                             "3 nodes: self-test (all-reduce)");
     gpul_buf_release(&out);
     status_release(&s);
 }
