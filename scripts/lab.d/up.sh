@@ -12,6 +12,7 @@ with_sshd=no
 node_count=2
 names=()
 interfaces=(eth0)
+interrupted=
 
 lab_up()
 {
@@ -21,10 +22,15 @@ lab_up()
     check_up
     need_root
     preflight
+    # While the folder is made a signal waits: before that there is nothing to
+    # be removed, and after it there is.
+    trap 'interrupted=130' INT
+    trap 'interrupted=143' TERM
     make_folder
     trap give_up EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
+    [ -z "$interrupted" ] || exit "$interrupted"
     write_settings
     start_nodes
     build_network
