@@ -137,17 +137,39 @@ bool away_may_end(const struct rendezvous *r, const struct node *node,
            node->instance == hello->instance;
 }
 
+/* It is refused before the loss is told, since that may be the end of the job,
+ * which closes what is no node's without a word; the keeper would then not stop
+ * its ranks until much later. */
+static void refuse_next(struct rendezvous *r, uint32_t conn,
+                        const struct node *node)
+{
+    struct text text;
+    if (node->last_words != NULL) {
+        text_format(&text, "node %s came when its worker had been seen to end",
+                    node->name);
+        peers_turn_away(r, conn, GPUL__REFUSE__REASON__TOO_LATE, text.bytes);
+    } else {
+        peers_turn_away(r, conn, GPUL__REFUSE__REASON__JOB_OVER,
+                        "the job has ended since standard input was cut off");
+    }
+}
+
 /* Its old connection is dead, and we have not seen that yet. False: the node
- * is lost. */
-static bool replace(struct rendezvous *r, struct node *node)
+ * is lost, and who says Hello at `next` was refused. */
+static bool replace(struct rendezvous *r, struct node *node, uint32_t next)
 {
     uint32_t old = node->conn;
+    bool is_gone = node->last_words != NULL; /* the keeper, that is */
     roster_leave(&r->roster, node);
     peers_end(r, old);
-    if (away_begin(r, node, "its next agent is here") || node->is_idle) {
+    if (!is_gone &&
+        (away_begin(r, node, "its next agent is here") || node->is_idle)) {
         return true;
     }
-    peers_depart(r, node, away_words(r, node, "its agent had ended"));
+    refuse_next(r, next, node);
+    if (!peers_depart_gone(r, node)) {
+        peers_depart(r, node, away_words(r, node, "its agent had ended"));
+    }
     return false;
 }
 
@@ -219,9 +241,7 @@ void away_end(struct rendezvous *r, uint32_t conn, struct node *node,
               const Gpul__Hello *hello)
 {
     bool is_same = hello->attach == node->attach;
-    if (node_is_here(node) && !replace(r, node)) {
-        peers_turn_away(r, conn, GPUL__REFUSE__REASON__JOB_OVER,
-                        "the job has ended since standard input was cut off");
+    if (node_is_here(node) && !replace(r, node, conn)) {
         return;
     }
     away_forget(r, node);

@@ -239,6 +239,10 @@ void peers_end(struct rendezvous *r, uint32_t conn);
  * loss asks for. */
 void peers_depart(struct rendezvous *r, struct node *node, const char *why);
 
+/* The same, with the reason that the front end has told before. False: it has
+ * told none, or a node of its name may yet come. */
+bool peers_depart_gone(struct rendezvous *r, struct node *node);
+
 /* A member broke a rule, fell silent or left: end its connection, and do what
  * its loss asks for. */
 void peers_lose(struct rendezvous *r, struct node *node, const char *why);

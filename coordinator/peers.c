@@ -3,6 +3,7 @@
  * Connections: a stranger until its Hello, then a node's only one. Each has
  * one deadline: the Hello's, later the lease that every message renews.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -78,6 +79,7 @@ void peers_open(struct rendezvous *r, uint32_t conn, const char *address,
 void peers_turn_away(struct rendezvous *r, uint32_t conn,
                      Gpul__Refuse__Reason reason, const char *text)
 {
+    assert(peer_exists(r, conn)); /* who was closed would not hear of it */
     Gpul__Refuse refuse = GPUL__REFUSE__INIT;
     refuse.reason = reason;
     refuse.text = wire_text(text);
@@ -107,6 +109,17 @@ void peers_depart(struct rendezvous *r, struct node *node, const char *why)
     ending_lost(r, node, why);
 }
 
+bool peers_depart_gone(struct rendezvous *r, struct node *node)
+{
+    struct text words;
+    if (r->phase == PHASE_GATHERING || node->last_words == NULL) {
+        return false;
+    }
+    text_format(&words, "%s", node->last_words);
+    peers_depart(r, node, words.bytes);
+    return true;
+}
+
 void peers_lose(struct rendezvous *r, struct node *node, const char *why)
 {
     uint32_t conn = node->conn;
@@ -119,19 +132,13 @@ void peers_lose(struct rendezvous *r, struct node *node, const char *why)
     }
 }
 
-/* The front end may have told the reason before. */
 static void close_member(struct rendezvous *r, struct node *node,
                          const char *why)
 {
-    bool is_known = r->phase > PHASE_GATHERING && node->last_words != NULL;
     roster_leave(&r->roster, node);
     if (r->phase >= PHASE_DONE) {
         ending_left(r);
-    } else if (is_known) {
-        struct text words;
-        text_format(&words, "%s", node->last_words);
-        peers_depart(r, node, words.bytes);
-    } else if (!away_begin(r, node, why)) {
+    } else if (!peers_depart_gone(r, node) && !away_begin(r, node, why)) {
         peers_depart(r, node, away_words(r, node, why));
     }
 }

@@ -216,6 +216,8 @@ static void look_at_sent(struct cluster *c,
         Gpul__Frame *frame = decode(&event, GPUL_PEER_COORDINATOR);
         bool is_for_all = action->kind == RENDEZVOUS_SEND_MANY;
         struct sim_link *link = is_for_all ? NULL : c->by_conn[action->conn];
+        WATCH_RULE(c, c->watch == NULL || is_for_all || link != NULL,
+                   "something is sent to a connection that was closed");
         trace_node_frame(c, link, frame);
         watch_sent(c, link, frame);
         gpul_message_release(frame);
@@ -434,6 +436,20 @@ void cluster_run(struct cluster *c, uint64_t until_ms)
         } else {
             step(c, (struct rendezvous_event){.kind = RENDEZVOUS_TICK});
         }
+    }
+}
+
+void cluster_settle(struct cluster *c)
+{
+    struct sim_event event;
+    while (sim_queue_pop(&c->queue, &event)) {
+        c->now_ms = event.at_ms > c->now_ms ? event.at_ms : c->now_ms;
+        if (event.kind == SIM_TO_NODE) {
+            down(c, &event);
+        } else if (event.kind == SIM_LINK_CLOSED) {
+            closed(c, event.link);
+        }
+        sim_payload_release(event.payload);
     }
 }
 

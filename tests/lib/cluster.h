@@ -271,6 +271,10 @@ void cluster_start(struct cluster *c);
 /* Let time pass up to and including `until_ms`, or to FINISH. */
 void cluster_run(struct cluster *c, uint64_t until_ms);
 
+/* After FINISH: what was sent to the nodes arrives, and the end of their
+ * connections; nothing else happens any more. */
+void cluster_settle(struct cluster *c);
+
 /* The front end says something, or goes, at `at_ms`. */
 void cluster_operate(struct cluster *c, uint64_t at_ms,
                      const Gpul__Frame *frame);

@@ -354,6 +354,7 @@ void watch_end(struct cluster *c)
     struct watch *w = c->watch;
     uint32_t code = (uint32_t)c->finish_code;
     RULE(c, c->is_finished, "the job does not end");
+    cluster_settle(c);
     RULE(c, w->has_ended || !c->has_operator, "no JobEnd was told");
     RULE(c, !w->has_ended || c->exit_code == code, "two exit codes");
     RULE(c, w->is_decided || w->is_by_time, "an end without a reason");

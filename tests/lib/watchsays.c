@@ -218,6 +218,21 @@ void watch_sent(struct cluster *c, const struct sim_link *link,
     }
 }
 
+/* Where something may still run, the user is told so. */
+static void check_unclean(const struct cluster *c, const Gpul__JobEnd *end)
+{
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        const struct fake_node *node = &c->nodes[i];
+        size_t n = strlen(node->name);
+        bool is_named = node->ranks_alive == 0;
+        for (size_t k = 0; k < end->n_unclean && !is_named; k++) {
+            is_named = strncmp(end->unclean[k], node->name, n) == 0 &&
+                       end->unclean[k][n] == ':';
+        }
+        RULE(c, is_named, "ranks are left that nobody is told of");
+    }
+}
+
 void watch_told(struct cluster *c, const Gpul__Frame *frame)
 {
     struct watch *w = c->watch;
@@ -236,6 +251,7 @@ void watch_told(struct cluster *c, const Gpul__Frame *frame)
     }
     if (frame->body_case == GPUL__FRAME__BODY_JOB_END) {
         see_end(c);
+        check_unclean(c, frame->job_end);
         w->has_ended = true;
     }
 }

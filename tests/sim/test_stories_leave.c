@@ -297,6 +297,86 @@ static void test_input(void **state)
         "91 finish 75\n");
 }
 
+/* What the coordinator sees of the crash comes behind the next Hello. */
+static uint64_t slow_cut_ms(struct cluster *c)
+{
+    return c->now_ms == 50 ? 200 : 1;
+}
+
+/* Its successor is here before such an agent's connection is seen to close. The
+ * loss is the end of the job, and that closes what is no node's: the successor
+ * is refused first, or else its keeper would not stop the ranks. */
+static void test_input_replaced(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_init(&c, "node", 1, 2);
+    c.self_test.level = GPUL__SELF_TEST__LEVEL__OFF;
+    c.delay_ms = slow_cut_ms;
+    c.job.input_target = &c.input_target;
+    c.input_bytes = 3;
+    c.ends_input = false;
+    c.nodes[0].never_takes = true;
+    cluster_crash(&c, 0, 50);
+    cluster_start(&c);
+    cluster_run(&c, 50);
+    c.is_traced = true;
+    cluster_run(&c, 10000);
+    assert_string_equal(
+        gpul_buf_text(&c.trace),
+        "71 node0 <- refuse 8\n"
+        "71 refused 10.9.0.0: the job has ended since standard input was cut "
+        "off\n"
+        "71 lost node0: its agent ended while standard input was on its way, "
+        "of which some may be lost\n"
+        "71 user: left node0 0/1: its agent ended while standard input was on "
+        "its way, of which some may be lost\n"
+        "71 running -> draining: node node0 (host) was lost while running: its "
+        "agent ended while standard input was on its way, of which some may be "
+        "lost\n"
+        "71 draining -> done: exit code 75, node node0 (host) was lost while "
+        "running: its agent ended while standard input was on its way, of "
+        "which some may be lost\n"
+        "71 user: end 75 node_lost: node node0 (host) was lost while running: "
+        "its agent ended while standard input was on its way, of which some "
+        "may be lost\n"
+        "71 user:   unclean node0: lost; what ran there was not seen to end\n"
+        "71 done -> over: every node has left\n"
+        "71 finish 75\n");
+    assert_true(c.is_finished);
+    assert_int_equal(c.nodes[0].ranks_alive, 2);
+    cluster_settle(&c);
+    assert_int_equal(c.nodes[0].refusal, GPUL__REFUSE__REASON__JOB_OVER);
+    assert_int_equal(c.nodes[0].ranks_alive, 0);
+    cluster_release(&c);
+}
+
+/* Its keeper has ended, and that is known before its last agent's Hello is
+ * here: nobody else will come, so nothing is waited for. */
+static void test_gone_replaced(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init(&c);
+    story_run_for_ever();
+    c.delay_ms = slow_cut_ms;
+    cluster_crash(&c, 1, 50);
+    cluster_tell_gone(&c, 1, 60);
+    story_expect_part(
+        &c, 50, 71,
+        "71 node1 <- refuse 5\n"
+        "71 refused 10.9.0.1: node node1 came when its worker had been seen to "
+        "end\n"
+        "71 lost node1: gpulaunch-worker ended by signal 9 (SIGKILL)\n"
+        "71 user: left node1 1/2: gpulaunch-worker ended by signal 9 "
+        "(SIGKILL)\n"
+        "71 running -> draining: node node1 (host) was lost while running: "
+        "gpulaunch-worker ended by signal 9 (SIGKILL)\n"
+        "71 user: stopping: node node1 (host) was lost while running: "
+        "gpulaunch-worker ended by signal 9 (SIGKILL)\n"
+        "71 all <- stop signal 15 grace 30000\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +388,8 @@ int main(void)
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_gone_while_away),
         cmocka_unit_test(test_input),
+        cmocka_unit_test(test_input_replaced),
+        cmocka_unit_test(test_gone_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
