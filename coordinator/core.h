@@ -427,6 +427,10 @@ void relay_input(struct rendezvous *r, const Gpul__Input *input);
 void relay_input_credit(struct rendezvous *r, struct node *node,
                         const Gpul__InputCredit *credit);
 
+/* The ranks are stopped, and others begin with the first byte: these get
+ * nothing more, since what comes meanwhile is not for them. */
+void relay_input_end(struct rendezvous *r);
+
 /* This node is gone, or nothing runs there any more. */
 void relay_input_left(struct rendezvous *r, const struct node *node);
 

@@ -212,6 +212,7 @@ void ending_restart(struct rendezvous *r, const char *why)
 {
     core_enter(r, PHASE_RESTARTING, stop_bound_ms(r), "%s", why);
     r->suspicion.is_held = false;
+    relay_input_end(r);
     core_tell_text(r, GPUL__EVENT__KIND__RETRYING, NULL, "%s", why);
     await_idle(r);
     send_stop(r, SIGTERM, r->job.grace_ms);

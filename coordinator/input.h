@@ -41,7 +41,7 @@ int input_init(struct input *in, const Gpul__InputTarget *target,
 /* An all-zero one may be released too. */
 void input_release(struct input *in);
 
-/* New ranks: nobody reads yet, and what is kept is theirs. */
+/* For new ranks: nobody reads yet, and what is kept is theirs. */
 void input_begin(struct input *in);
 
 /* This node holds ranks that read. */

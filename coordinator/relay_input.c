@@ -105,6 +105,11 @@ void relay_input_begin(struct rendezvous *r)
     grant(r);
 }
 
+void relay_input_end(struct rendezvous *r)
+{
+    input_begin(&r->input);
+}
+
 void relay_input(struct rendezvous *r, const Gpul__Input *input)
 {
     if (r->phase >= PHASE_DONE) {

@@ -6,11 +6,15 @@
 
 #include "proto/limits.h"
 #include "tests/lib/fakenode.h"
+#include "tests/lib/watch.h"
 
 enum { PERIOD = 251 };
 
 static void broken(const struct cluster *c, const char *what)
 {
+    if (c->watch != NULL) {
+        watch_broken(c, what); /* knows the seed */
+    }
     fprintf(stderr, "at %llu ms: input: %s\n", (unsigned long long)c->now_ms,
             what);
     abort();

@@ -174,6 +174,38 @@ static void test_away(void **state)
         "71 node1 <- input 0, end\n");
 }
 
+/* What comes while ranks are stopped for a retry is not for them: once that is
+ * given up they do not get what comes behind it either, nor its end. */
+static void test_retry_given_up(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init(&c);
+    c.job.input_target = &c.input_target;
+    c.input_bytes = 3;
+    c.ends_input = false;
+    c.nodes[0].stop_ms = 100;
+    story_plans[0][0] =
+        (struct rank_plan){.run_ms = 6, .code = 1, .is_bind_error = true};
+    story_plans[0][1].runs_for_ever = true;
+    send_input(&c, 20, "\3\4", false);
+    cluster_cancel(&c, 40, SIGTERM, false, false);
+    send_input(&c, 50, "\5\6", true);
+    story_expect_part(
+        &c, 12, 60,
+        "12 user: exited node0 1/4\n"
+        "12 running -> restarting: a port that rank 0 on node node0 was given "
+        "had been taken\n"
+        "12 user: retrying: a port that rank 0 on node node0 was given had "
+        "been taken\n"
+        "12 all <- stop signal 15 grace 30000\n"
+        "19 user: exited node1 2/4\n"
+        "19 user: exited node1 3/4\n"
+        "40 restarting -> draining: canceled by signal 15 (SIGTERM)\n"
+        "40 user: stopping: canceled by signal 15 (SIGTERM)\n"
+        "40 all <- stop signal 15 grace 30000\n");
+}
+
 /* After more than a window nobody could read it again. */
 static void test_no_retry(void **state)
 {
@@ -298,12 +330,19 @@ static void test_warning_early(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),           cmocka_unit_test(test_slowest),
-        cmocka_unit_test(test_swallowed),     cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_retry),         cmocka_unit_test(test_no_retry),
-        cmocka_unit_test(test_no_credit),     cmocka_unit_test(test_no_rank),
-        cmocka_unit_test(test_signal),        cmocka_unit_test(test_warning),
-        cmocka_unit_test(test_warning_early), cmocka_unit_test(test_away),
+        cmocka_unit_test(test_one),
+        cmocka_unit_test(test_slowest),
+        cmocka_unit_test(test_swallowed),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_no_retry),
+        cmocka_unit_test(test_no_credit),
+        cmocka_unit_test(test_no_rank),
+        cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_warning),
+        cmocka_unit_test(test_warning_early),
+        cmocka_unit_test(test_away),
+        cmocka_unit_test(test_retry_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
