@@ -2,7 +2,8 @@
  *
  * Thousands of jobs, each drawn from a seed: its size, delays, and what goes
  * wrong with whom and when. The watch judges every step and the end.
- * `--seed N` reruns one with its trace, `--seeds N` sets how many.
+ * `--seed N` reruns one with its trace; `--seeds N [FIRST]` sets how many, and
+ * with which they begin.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -450,15 +451,17 @@ int main(int argc, char *argv[])
 {
     unsigned counts[256] = {0};
     uint64_t seeds = SEEDS;
+    uint64_t first = 1;
     if (argc == 3 && strcmp(argv[1], "--seed") == 0) {
         run_seed(strtoull(argv[2], NULL, 10), true);
         return 0;
     }
-    if (argc == 3 && strcmp(argv[1], "--seeds") == 0) {
+    if (argc >= 3 && strcmp(argv[1], "--seeds") == 0) {
         seeds = strtoull(argv[2], NULL, 10);
+        first = argc > 3 ? strtoull(argv[3], NULL, 10) : first;
     }
-    for (uint64_t seed = 1; seed <= seeds; seed++) {
-        counts[run_seed(seed, false) & 255]++;
+    for (uint64_t i = 0; i < seeds; i++) {
+        counts[run_seed(first + i, false) & 255]++;
     }
     return check_variety(counts, seeds);
 }
