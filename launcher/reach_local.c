@@ -7,9 +7,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/buf.h"
+#include "common/hostport.h"
 #include "launcher/reach_internal.h"
 #include "proto/keypipe.h"
 
@@ -21,33 +24,49 @@ int reach_start_here(struct reach *r, const struct reach_job *job,
     char program[] = "gpulaunch-worker";
     char connect[] = "--connect", id_flag[] = "--job", name_flag[] = "--name";
     char join[] = "--join-timeout", insecure[] = "--insecure";
-    char address[ADDRESS_BYTES], seconds[NUMBER_BYTES], id[NAME_MAX];
+    char seconds[NUMBER_BYTES], id[NAME_MAX];
     char *name = job->plan->nodes.list[index].name;
     const struct gpul_hostport *at = &job->listening->at[0];
-    snprintf(address, sizeof(address), "%.45s:%u", at->host, at->port);
+    struct gpul_buf address;
+    gpul_buf_init(&address, ADDRESS_BYTES);
+    const char *text = NULL;
+    if (gpul_hostport_append(&address, at->host, at->port) == 0) {
+        text = gpul_buf_text(&address);
+    }
+    if (text == NULL) {
+        gpul_buf_release(&address);
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory for an address");
+    }
     snprintf(seconds, sizeof(seconds), "%" PRIu32,
              (job->plan->join_timeout_ms - 1) / 1000 + 1);
     snprintf(id, sizeof(id), "%s", job->job_id);
-    char *arguments[] = {program, connect,
-                         address, id_flag,
-                         id,      name_flag,
-                         name,    join,
-                         seconds, job->secret == NULL ? insecure : NULL,
+    char *arguments[] = {program,
+                         connect,
+                         (char *)(uintptr_t)text,
+                         id_flag,
+                         id,
+                         name_flag,
+                         name,
+                         join,
+                         seconds,
+                         job->secret == NULL ? insecure : NULL,
                          NULL};
     int key_fd;
     int rc = reach_open_key(&key_fd, job, name, err);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        struct gpul_spawn_fd fds[] = {{null_fd, 0},
+                                      {null_fd, 1},
+                                      {-1, 2},
+                                      {key_fd, GPUL_KEYPIPE_OF_NODE}};
+        /* Should we be killed, the coordinator stops the job; but it cannot
+         * tell a worker that has not joined yet. */
+        rc = reach_spawn(r, &r->workers[index], r->worker_path, arguments, fds,
+                         key_fd >= 0 ? 4 : 3, SIGTERM, err);
     }
-    struct gpul_spawn_fd fds[] = {
-        {null_fd, 0}, {null_fd, 1}, {-1, 2}, {key_fd, GPUL_KEYPIPE_OF_NODE}};
-    /* Should we be killed, the coordinator stops the job; but it cannot tell
-     * a worker that has not joined yet. */
-    rc = reach_spawn(r, &r->workers[index], r->worker_path, arguments, fds,
-                     key_fd >= 0 ? 4 : 3, SIGTERM, err);
     if (key_fd >= 0) {
         close(key_fd);
     }
+    gpul_buf_release(&address);
     return rc;
 }
 

@@ -122,6 +122,13 @@ expect_has "$err" '3 nodes of SLURM_STEP_NODELIST, in the order of Slurm: node\[
 expect_idle_nodes 20
 no_file_left
 
+it "by srun: an address of IPv6"
+run "${by_srun[@]}" -N1 "$bin/gpulaunch" --address ::1 --self-test off -- \
+    sh -c 'echo "$RANK"'
+expect_status 0
+expect_out '0'
+no_file_left
+
 it "by srun: the self-test and the example run"
 run "${by_srun[@]}" -N2 "$bin/gpulaunch" -- "$python" \
     "$project/docs/examples/train.py" --workers 2
