@@ -282,6 +282,7 @@ void watch_before(struct cluster *c, const struct rendezvous_event *event)
                   event->frame->body_case == GPUL__FRAME__BODY_HELLO;
     w->hello_conn = event->conn;
     w->attach = w->is_hello ? event->frame->hello->attach : 0;
+    w->instance = w->is_hello ? event->frame->hello->instance : 0;
     w->held_generation = w->is_hello ? event->frame->hello->held_generation : 0;
     switch (event->kind) {
     case RENDEZVOUS_PEER_MESSAGE:

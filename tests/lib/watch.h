@@ -90,6 +90,7 @@ struct watch {
     bool is_tick;
     bool is_hello;
     uint32_t attach; /* that it says; its agent may have died meanwhile */
+    uint64_t instance;
     uint32_t held_generation;
     uint32_t hello_conn;
     const struct fake_node *dropped; /* whose connection was closed in it */

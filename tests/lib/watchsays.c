@@ -27,7 +27,7 @@ static void see_welcome(struct cluster *c, const struct sim_link *link)
          "a node of another job was welcomed");
     RULE(c,
          w->dropped == NULL || strcmp(w->dropped->name, name) != 0 ||
-             w->dropped_instance == c->nodes[link->node].instance,
+             w->dropped_instance == w->instance,
          "a node lost its place to a twin");
     if (w->generation > 0) {
         watch_see_return(c, &w->nodes[link->node]);
@@ -38,7 +38,7 @@ static void see_welcome(struct cluster *c, const struct sim_link *link)
     w->nodes[link->node].attach = w->attach;
     w->nodes[link->node].conn = link->conn;
     w->nodes[link->node].heard_ms = c->now_ms;
-    w->nodes[link->node].instance = c->nodes[link->node].instance;
+    w->nodes[link->node].instance = w->instance;
     w->members++;
 }
 
