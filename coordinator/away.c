@@ -55,6 +55,7 @@ bool away_begin(struct rendezvous *r, struct node *node, const char *why)
         r->pending++;
     }
     node->is_idle = false;
+    node->is_resuming = false;
     outbox_log(&r->out, false, "away %s: %s", node->name, why);
     return true;
 }
@@ -221,6 +222,7 @@ static void begin_again(struct rendezvous *r, struct node *node, bool is_same)
 static void resume(struct rendezvous *r, struct node *node, bool is_held,
                    bool is_same)
 {
+    node->is_resuming = node->is_idle;
     if (!is_held) {
         relay_input_left(r, node);
     }

@@ -137,13 +137,17 @@ void ending_repeat_stop(struct rendezvous *r, const struct node *node)
     }
 }
 
-/* Wait for the members that have something alive. */
+/* Wait for the members that have something alive; before a new generation also
+ * for an agent that has yet to find that nothing is: till then it takes none.
+ */
 static void await_idle(struct rendezvous *r)
 {
     core_await_all(r);
     for (uint32_t i = 0; i < r->roster.count; i++) {
-        if (r->roster.nodes[i].is_idle) {
-            core_answer(r, &r->roster.nodes[i]);
+        struct node *node = &r->roster.nodes[i];
+        bool is_early = r->phase == PHASE_RESTARTING && node->is_resuming;
+        if (node->is_idle && !is_early) {
+            core_answer(r, node);
         }
     }
 }
@@ -245,7 +249,8 @@ static void restart_when_idle(struct rendezvous *r, struct node *node,
 void ending_idle(struct rendezvous *r, struct node *node,
                  const Gpul__Idle *idle)
 {
-    if (r->phase < PHASE_REPORTING || r->phase >= PHASE_DONE || node->is_idle) {
+    bool is_known = node->is_idle && !node->is_resuming;
+    if (r->phase < PHASE_REPORTING || r->phase >= PHASE_DONE || is_known) {
         return;
     }
     bool owes_ranks = node->ranks_left > 0 && (r->phase == PHASE_RUNNING ||
@@ -254,9 +259,12 @@ void ending_idle(struct rendezvous *r, struct node *node,
         peers_lose(r, node, "it called itself idle before its ranks ended");
         return;
     }
+    if (!node->is_idle) {
+        record_unclean(r, node, idle->unclean, idle->n_unclean);
+    }
     node->is_idle = true;
+    node->is_resuming = false;
     relay_input_left(r, node);
-    record_unclean(r, node, idle->unclean, idle->n_unclean);
     if (r->phase == PHASE_RESTARTING) {
         restart_when_idle(r, node, idle);
     } else if (r->phase == PHASE_DRAINING && core_answer(r, node)) {

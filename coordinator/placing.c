@@ -55,6 +55,7 @@ static void send_places(struct rendezvous *r)
     for (uint32_t i = 0; i < r->roster.count; i++) {
         struct node *node = &r->roster.nodes[i];
         node->is_idle = false;
+        node->is_resuming = false;
         node->port_base = 0;
         node->probe_port = 0;
         send_place(r, node);

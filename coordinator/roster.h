@@ -53,6 +53,7 @@ struct node {
     uint64_t orphan_bytes;     /* the same of connections that are gone */
     bool has_answered;         /* what the phase waits for */
     bool is_idle;              /* nothing of this generation is alive there */
+    bool is_resuming;          /* idle, but its next agent has not said so */
     bool is_away;              /* not here, and waited for */
     bool is_away_told;         /* for so long that the user knows */
     bool has_accounted;        /* it left, and said what is left there */

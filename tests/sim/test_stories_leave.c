@@ -377,6 +377,46 @@ static void test_gone_replaced(void **state)
         "71 all <- stop signal 15 grace 30000\n");
 }
 
+/* The next agent of an idle node has to find that it is idle: until it says so,
+ * too, no place of a new generation is for it. */
+static uint64_t slow_launch_ms(struct cluster *c)
+{
+    return c->now_ms == 71 ? 100 : 1;
+}
+
+static void test_idle_resumes(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init(&c);
+    c.delay_ms = slow_launch_ms;
+    story_plans[0][0] = story_plans[0][1] = (struct rank_plan){.run_ms = 10};
+    story_plans[0][2] =
+        (struct rank_plan){.run_ms = 90, .code = 1, .is_bind_error = true};
+    cluster_crash(&c, 0, 50);
+    story_expect_part(
+        &c, 71, 175,
+        "71 back node0 from 10.9.0.0: agent 1 of its keeper\n"
+        "71 user: back node0 2/2: its agent was started again\n"
+        "71 node0 <- job job\n"
+        "71 node0 <- assign node 0/2, ranks 0+2 of 4, host 0/2 with 4\n"
+        "71 node0 <- roster 1/1: 127.0.0.[1,1] ports 20000 ranks 2\n"
+        "71 node0 <- launch attempt 1\n"
+        "96 user: exited node1 3/4\n"
+        "96 running -> restarting: a port that rank 2 on node node1 was given "
+        "had been taken\n"
+        "96 user: retrying: a port that rank 2 on node node1 was given had "
+        "been taken\n"
+        "96 all <- stop signal 15 grace 30000\n"
+        "103 user: exited node1 4/4\n"
+        "173 restarting -> assigning: every node is idle\n"
+        "173 node0 <- assign node 0/2, ranks 0+2 of 4, host 0/2 with 4, avoid "
+        "20000 20002 20003 20004\n"
+        "173 node1 <- assign node 1/2, ranks 2+2 of 4, host 1/2 with 4, avoid "
+        "20000 20002 20003 20004\n"
+        "173 user: assigned 2/2\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_input),
         cmocka_unit_test(test_input_replaced),
         cmocka_unit_test(test_gone_replaced),
+        cmocka_unit_test(test_idle_resumes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
