@@ -53,69 +53,67 @@ static bool scan(struct scanner *s, char byte)
     return false;
 }
 
-static bool has_bytes(pid_t pid, const char *file)
-{
-    char path[64];
-    char byte;
-    snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool has = fd >= 0 && read(fd, &byte, 1) == 1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return has;
-}
-
-/* In the middle of an exec the old program is gone and the new one has neither
- * arguments nor environment yet. Threads of the kernel and zombies have no
- * program. */
+/* In the middle of an exec the old program is gone and the new one is not
+ * whole yet. Threads of the kernel and zombies have no program. */
 static bool is_in_exec(pid_t pid)
 {
     char path[64];
     char target[1];
+    struct procstat stat;
     snprintf(path, sizeof(path), "/proc/%d/exe", pid);
     return readlink(path, target, sizeof(target)) > 0 &&
-           !has_bytes(pid, "cmdline");
+           procstat_read_quick(&stat, pid) && !stat.has_code;
 }
 
-/* The first marker counts, as for getenv(). False: there is none, or, with
- * `is_empty`, no environment at all. */
-static bool read_environment(struct scanner *s, pid_t pid, bool *is_empty)
+enum environment { NONE, WHOLE, TORN };
+
+/* The first marker counts, as for getenv(). NONE: not a byte is there. TORN:
+ * the program was replaced, or ended, while it was read; what it had is not
+ * there any more, so its first byte is not either. */
+static enum environment read_environment(struct scanner *s, pid_t pid,
+                                         bool *is_found)
 {
     char path[64];
     char chunk[CHUNK_BYTES];
-    bool is_found = false;
     ssize_t n;
+    enum environment state = NONE;
     memset(s, 0, sizeof(*s));
-    *is_empty = true;
+    *is_found = false;
     snprintf(path, sizeof(path), "/proc/%d/environ", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return false;
+        return WHOLE; /* it is gone, or hidden */
     }
-    while (!is_found && (n = read(fd, chunk, sizeof(chunk))) > 0) {
-        *is_empty = false;
-        for (ssize_t i = 0; i < n && !is_found; i++) {
-            is_found = scan(s, chunk[i]);
+    while (!*is_found && (n = read(fd, chunk, sizeof(chunk))) > 0) {
+        state = WHOLE;
+        for (ssize_t i = 0; i < n && !*is_found; i++) {
+            *is_found = scan(s, chunk[i]);
         }
     }
+    if (!*is_found && state == WHOLE && pread(fd, chunk, 1, 0) != 1) {
+        state = TORN;
+    }
     close(fd);
-    return is_found && s->value[s->used - 1] == 0;
+    *is_found = *is_found && s->value[s->used - 1] == 0;
+    return state;
 }
 
-/* An empty environment is believed once the process was seen in no exec
- * before it was read. */
+/* That there is no environment is believed of a process that was in no exec
+ * before. */
 static bool read_marker(struct scanner *s, pid_t pid)
 {
-    bool is_empty;
-    bool is_found = read_environment(s, pid, &is_empty);
+    bool is_found;
     bool was_in_exec = true;
-    for (int i = 0; is_empty && was_in_exec && i < EXEC_LOOKS; i++) {
+    enum environment state = read_environment(s, pid, &is_found);
+    for (int i = 0; i < EXEC_LOOKS && state != WHOLE; i++) {
+        if (state == NONE && !was_in_exec) {
+            return false;
+        }
         was_in_exec = is_in_exec(pid);
         if (was_in_exec) {
             poll(NULL, 0, EXEC_PAUSE_MS);
         }
-        is_found = read_environment(s, pid, &is_empty);
+        state = read_environment(s, pid, &is_found);
     }
     return is_found;
 }

@@ -17,6 +17,7 @@ enum {
     FIELD_PARENT = 4,
     FIELD_GROUP = 5,
     FIELD_START = 22,
+    FIELD_START_CODE = 26,
 };
 
 ssize_t procstat_file(pid_t pid, const char *file, char *text, size_t bytes)
@@ -46,7 +47,7 @@ static bool parse(struct procstat *out, const char *text)
              open + 1);
     const char *at = close + 2;
     out->state = *at;
-    for (int field = FIELD_STATE; field < FIELD_START; field++) {
+    for (int field = FIELD_STATE; field < FIELD_START_CODE; field++) {
         at = strchr(at, ' ');
         if (at == NULL) {
             return false;
@@ -56,9 +57,11 @@ static bool parse(struct procstat *out, const char *text)
             out->parent = (pid_t)strtol(at, NULL, 10);
         } else if (field + 1 == FIELD_GROUP) {
             out->group = (pid_t)strtol(at, NULL, 10);
+        } else if (field + 1 == FIELD_START) {
+            out->start_ticks = strtoull(at, NULL, 10);
         }
     }
-    out->start_ticks = strtoull(at, NULL, 10);
+    out->has_code = strtoull(at, NULL, 10) != 0;
     return true;
 }
 

@@ -18,7 +18,10 @@ struct procstat {
     char state; /* R, S, D, Z, T, ... */
     pid_t parent;
     pid_t group;
-    uint64_t start_ticks;                   /* since boot, in clock ticks */
+    uint64_t start_ticks; /* since boot, in clock ticks */
+    /* An exec sets this last, behind arguments and environment; threads of the
+     * kernel and zombies have none. */
+    bool has_code;
     char wait_channel[PROCSTAT_WAIT_BYTES]; /* "" unknown, or not waiting */
 };
 
