@@ -76,9 +76,14 @@ static bool is_bridge(const char *interface)
     return access(path, F_OK) == 0;
 }
 
-int ownaddr_find(struct listening *l, struct gpul_error *err)
+int ownaddr_find(struct listening *l, const char *chosen,
+                 struct gpul_error *err)
 {
     struct ifaddrs *all;
+    if (chosen != NULL) {
+        listening_add(l, chosen);
+        return 0;
+    }
     if (getifaddrs(&all) != 0) {
         return gpul_fail_errno(err, errno, "cannot list network interfaces");
     }

@@ -15,8 +15,10 @@
 #include "common/error.h"
 #include "launcher/listening.h"
 
-/* Take them in, at most GPUL_COORDINATORS_MAX. Errors: GPUL_ENOTFOUND (there
- * is none), GPUL_ESYS. */
-int ownaddr_find(struct listening *l, struct gpul_error *err);
+/* Take in the address that the user has chosen; NULL: those found here, at
+ * most GPUL_COORDINATORS_MAX. Errors: GPUL_ENOTFOUND (there is none),
+ * GPUL_ESYS. */
+int ownaddr_find(struct listening *l, const char *chosen,
+                 struct gpul_error *err);
 
 #endif

@@ -10,11 +10,7 @@ static int prepare(struct reach *r, const struct plan *plan,
                    struct listening *listening, struct gpul_error *err)
 {
     (void)r;
-    if (plan->address != NULL) {
-        listening_add(listening, plan->address);
-        return 0;
-    }
-    return ownaddr_find(listening, err);
+    return ownaddr_find(listening, plan->address, err);
 }
 
 static int start(struct reach *r, const struct reach_job *job,

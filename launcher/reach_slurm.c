@@ -77,11 +77,7 @@ static int prepare(struct reach *r, const struct plan *plan,
     if (rc != 0) {
         return rc;
     }
-    if (plan->address != NULL) {
-        listening_add(listening, plan->address);
-        return 0;
-    }
-    return ownaddr_find(listening, err);
+    return ownaddr_find(listening, plan->address, err);
 }
 
 static int fill_texts(struct step *step, const struct reach_job *job,

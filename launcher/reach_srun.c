@@ -25,11 +25,7 @@ static int prepare(struct reach *r, const struct plan *plan,
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
     }
     r->state = file;
-    if (plan->address != NULL) {
-        listening_add(listening, plan->address);
-        return 0;
-    }
-    return ownaddr_find(listening, err);
+    return ownaddr_find(listening, plan->address, err);
 }
 
 static void fill(struct meeting *m, const struct reach_job *job)
