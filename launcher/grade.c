@@ -1,25 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/grade.h"
 
+#include "common/ceiling.h"
+
 enum { LATENCY_SHARES = 10 };
-
-struct bounds {
-    double good_percent;
-    double slow_percent;
-};
-
-static struct bounds bounds_of(Gpul__Link kind)
-{
-    switch (kind) {
-    case GPUL__LINK__LINK_RDMA:
-    case GPUL__LINK__LINK_PCIE:
-        return (struct bounds){80, 65};
-    case GPUL__LINK__LINK_TCP:
-        return (struct bounds){50, 25};
-    default:
-        return (struct bounds){80, 70};
-    }
-}
 
 static bool is_copy(const Gpul__SelfTestRow *row)
 {
@@ -52,19 +36,20 @@ bool grade_percent(double *percent, const struct grade_scale *scale,
 enum grade grade_row(const struct grade_scale *scale,
                      const Gpul__SelfTestRow *row)
 {
-    struct bounds bounds = bounds_of(row->ceiling_kind);
+    struct gpul_shares shares =
+        gpul_default_shares((enum gpul_link)row->ceiling_kind);
     double percent = 0;
     if (scale->is_simulated)
         return GRADE_NONE;
     if (!grade_percent(&percent, scale, row))
         return GRADE_UNKNOWN;
-    if (percent >= bounds.good_percent)
+    if (percent >= 100 * shares.warn)
         return GRADE_GOOD;
     /* A copy has no peer to wait for, and is never small. */
     if (!is_copy(row) &&
         row->median_ns / LATENCY_SHARES < scale->latency_ns[row->scope])
         return GRADE_SMALL;
-    return percent >= bounds.slow_percent ? GRADE_LOW : GRADE_SLOW;
+    return percent >= 100 * shares.fail ? GRADE_LOW : GRADE_SLOW;
 }
 
 const char *grade_name(enum grade grade)

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What to think of a measured bandwidth: a share of what can be carried at
- * most. Pure.
+ * most, by the shares of common/ceiling.h. Pure.
  *
- *     limited by   good from   slow below   as published
- *     NVLink       80 %        70 %         8-GPU nodes: 82 to 107 %
- *     RDMA         80 %        65 %         4 nodes of 8 GPUs: 74 %
- *     PCIe         80 %        65 %         copies of 32 MiB: 67 to 87 %
- *     TCP          50 %        25 %         33 to 60 %
- *
- * "low" is in between. A small message says nothing of the links: what it
- * costs whatever its size must be a tenth of its time at most, or the best
- * that could be measured is below 90 %.
+ * "low" is between good and slow. A small message says nothing of the links:
+ * what it costs whatever its size must be a tenth of its time at most, or the
+ * best that could be measured is below 90 %.
  */
 #ifndef LAUNCHER_GRADE_H
 #define LAUNCHER_GRADE_H
