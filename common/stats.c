@@ -108,6 +108,21 @@ bool gpul_variation(double *out, const struct gpul_summary *s)
     return is_known;
 }
 
+double gpul_student_95(size_t freedom)
+{
+    static const double exact[] = {
+        0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+        2.262, 2.228,  2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110,
+        2.101, 2.093,  2.086, 2.080, 2.074, 2.069, 2.064, 2.060,
+    };
+    if (freedom < sizeof(exact) / sizeof(exact[0])) {
+        return exact[freedom];
+    }
+    /* The first terms of the series in 1/freedom (Cornish and Fisher, 1937). */
+    return 1.95996 + 2.3723 / (double)freedom +
+           2.8225 / ((double)freedom * (double)freedom);
+}
+
 void gpul_resample(double *sample, const double *values, size_t count,
                    struct gpul_rng *rng)
 {

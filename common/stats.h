@@ -61,6 +61,10 @@ struct gpul_estimate {
                            */
 };
 
+/* Student's t: so many standard errors to both sides hold 95 % with this many
+ * degrees of freedom, 1 at least; 0 for none. Exact to three digits. */
+double gpul_student_95(size_t freedom);
+
 /* `count` draws with replacement from `count` values, as the bootstrap wants
  * them. Source: B. Efron, "Bootstrap methods: another look at the jackknife",
  * 1979. */

@@ -29,7 +29,7 @@
 #include "common/stats.h"
 
 enum {
-    LATFIT_POINTS_MAX = 1024,
+    LATFIT_POINTS_MAX = 256,
     LATFIT_REGIMES_MAX = 3,
     LATFIT_REGIME_POINTS_MIN = 3,
 };
@@ -80,8 +80,9 @@ struct latfit {
 /* As many regimes as the points give cause for, each a line of its own through
  * LATFIT_REGIME_POINTS_MIN sizes or more. Breaks are put where the squares of
  * the relative errors become least; one more regime must lower them by more
- * than its three constants cost in the criterion of G. Schwarz, "Estimating
- * the dimension of a model", 1978. Errors as latfit_line; GPUL_ENOMEM. */
+ * than four constants cost in the criterion of G. Schwarz, "Estimating
+ * the dimension of a model", 1978. The time for
+ * it grows with the cube of the points. Errors as latfit_line; GPUL_ENOMEM. */
 int latfit_make(struct latfit *out, const struct latfit_point *points,
                 size_t count, struct gpul_error *err);
 
