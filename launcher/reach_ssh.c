@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 
 #include "common/clock.h"
+#include "common/units.h"
 #include "launcher/reach_ssh_internal.h"
 #include "proto/orders.h"
 
@@ -29,6 +30,7 @@ enum {
     RETRY_LAST_MS = 5000,
     SILENT_TRIES_MAX = 2, /* each has taken ssh's own time */
     MARGIN_MS = 1000,     /* before the coordinator's own bound */
+    NAMES_BYTES = 200,    /* of nodes in a sentence */
 };
 
 static void pump(struct ssh_way *way);
@@ -52,6 +54,9 @@ static enum ssh_fault fault_of(const struct ssh_node *node)
     const struct reach_child *child = &node->way->reach->workers[node->index];
     if (node->fault != SSH_FAULT_OTHER) {
         return node->fault;
+    }
+    if (node->tries == 0) {
+        return SSH_FAULT_NOT_TRIED;
     }
     reach_words(words, child);
     return ssh_judge(exit_code(child), words, node->has_greeted);
@@ -209,14 +214,39 @@ void ssh_greeted(struct ssh_node *node)
     pump(node->way);
 }
 
+/* Whom the nodes that wait for their turn have waited for. */
+static void describe_starting(char out[SSH_LINE_BYTES],
+                              const struct ssh_way *way)
+{
+    struct node list[AT_ONCE];
+    struct nodes starting = {.list = list};
+    struct gpul_buf names;
+    for (uint32_t i = 0; i < way->reach->worker_count; i++) {
+        if (way->nodes[i].state == SSH_STARTING && starting.count < AT_ONCE) {
+            list[starting.count++] = way->plan->nodes.list[i];
+        }
+    }
+    gpul_buf_init(&names, SSH_LINE_BYTES);
+    nodes_append_names(&names, &starting, NAMES_BYTES);
+    const char *text = gpul_buf_text(&names);
+    snprintf(out, SSH_LINE_BYTES, "%u session%s still on the way%s%.400s",
+             way->starting, gpul_plural(way->starting),
+             text != NULL ? ": " : "", text != NULL ? text : "");
+    gpul_buf_release(&names);
+}
+
 /* The time to join is over: whoever has not come by now is told of with what
  * is known, before the coordinator only knows that somebody is missing. */
 static void give_up_all(struct ssh_way *way)
 {
+    char starting[SSH_LINE_BYTES];
+    describe_starting(starting, way);
     way->is_stopping = true;
     for (uint32_t i = 0; i < way->reach->worker_count; i++) {
         struct ssh_node *node = &way->nodes[i];
-        if (node->state == SSH_WAITING) {
+        if (node->state == SSH_WAITING && node->tries == 0) {
+            give_up(node, SSH_FAULT_NOT_TRIED, starting);
+        } else if (node->state == SSH_WAITING) {
             give_up(node, SSH_FAULT_OTHER, "");
         } else if (node->state == SSH_STARTING) {
             node->fault = SSH_FAULT_SLOW;

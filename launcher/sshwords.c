@@ -62,6 +62,9 @@ static const struct {
                                "give another of its addresses with --address"},
     [SSH_FAULT_SLOW] = {"ssh did not get through in time",
                         "try it by hand; --join-timeout gives it longer"},
+    [SSH_FAULT_NOT_TRIED] = {"it was not tried, since its turn had not come",
+                             "try by hand why the others take so long; "
+                             "--join-timeout gives them longer"},
 };
 
 static bool has(const char *words, const char *part)
@@ -149,6 +152,7 @@ Gpul__NodeGone__Why ssh_why(enum ssh_fault fault)
         [SSH_FAULT_VERSION] = GPUL__NODE_GONE__WHY__WRONG_VERSION,
         [SSH_FAULT_COORDINATOR] = GPUL__NODE_GONE__WHY__NO_COORDINATOR,
         [SSH_FAULT_SLOW] = GPUL__NODE_GONE__WHY__NO_CONNECTION,
+        [SSH_FAULT_NOT_TRIED] = GPUL__NODE_GONE__WHY__NO_CONNECTION,
     };
     return whys[fault];
 }

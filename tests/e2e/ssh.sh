@@ -108,6 +108,18 @@ expect_failed 75 'node node02 did not join: ssh did not get through in time'
 expect_within_ms 10000
 lab heal
 
+it "a node whose turn has not come is not blamed: those before it are named"
+cat >"$scratch/silent" <<'SCRIPT'
+#!/bin/sh
+case " $* " in *" -G "*) exec echo hostname 127.0.0.1 ;; esac
+exec sleep 300
+SCRIPT
+chmod +x "$scratch/silent"
+on_hosts --hosts 'h[1-40]' --ssh-command "$scratch/silent" --self-test off \
+    --join-timeout 4s -- true
+expect_failed 75 'node h33 did not join: it was not tried, since its turn had not come \(32 sessions still on the way: h\[1-32\]\); try by hand .*--join-timeout'
+expect_within_ms 10000
+
 it "no worker there, one that may not be executed, one of another release"
 on_hosts --hosts 'node[01-02]' --worker-path /nonexistent/worker -- true
 expect_failed 127 'node node0[12] did not join: gpulaunch-worker is not there'

@@ -124,6 +124,9 @@ static void test_words(void **state)
          "gpulaunch-worker is not there; install gpulaunch on it, or give "
          "--worker-path or --copy-worker"},
         {SSH_FAULT_OTHER, "what", "its ssh session ended (what)"},
+        {SSH_FAULT_NOT_TRIED, "2 sessions",
+         "it was not tried, since its turn had not come (2 sessions); try by "
+         "hand why the others take so long; --join-timeout gives them longer"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct gpul_buf out;
