@@ -64,8 +64,8 @@ static int open_words(struct gpul_error *err)
     return fd;
 }
 
-int reach_spawn(struct reach *r, struct reach_child *child, const char *path,
-                char *const *arguments, struct gpul_spawn_fd *fds,
+int reach_spawn(struct reach *r, struct reach_child *child,
+                const struct reach_program *program, struct gpul_spawn_fd *fds,
                 size_t fd_count, int parent_death_signal,
                 struct gpul_error *err)
 {
@@ -78,9 +78,10 @@ int reach_spawn(struct reach *r, struct reach_child *child, const char *path,
     }
     fds[2] = (struct gpul_spawn_fd){child->words_fd, 2};
     struct gpul_spawn spec = {
-        .path = path,
-        .arguments = arguments,
-        .environment = environ,
+        .path = program->path,
+        .arguments = program->arguments,
+        .environment =
+            program->environment != NULL ? program->environment : environ,
         .fds = fds,
         .fd_count = fd_count,
         .parent_death_signal = parent_death_signal,
@@ -88,7 +89,7 @@ int reach_spawn(struct reach *r, struct reach_child *child, const char *path,
     int exec_errno = 0;
     int rc = gpul_spawn(&child->pid, &exec_errno, &spec, err);
     if (rc != 0) {
-        return gpul_wrap(err, rc, "cannot start %s", path);
+        return gpul_wrap(err, rc, "cannot start %s", program->path);
     }
     child->has_ended = false;
     r->alive++;
@@ -135,8 +136,9 @@ static int start_coordinator(struct reach *r, const struct reach_job *job,
     }
     snprintf(count, sizeof(count), "%u", job->listening->count);
     size_t n = fill_fds(fds, job, null_fd, secret_fd);
-    rc = reach_spawn(r, &r->coordinator, r->coordinator_path, arguments, fds, n,
-                     0, err);
+    const struct reach_program program = {.path = r->coordinator_path,
+                                          .arguments = arguments};
+    rc = reach_spawn(r, &r->coordinator, &program, fds, n, 0, err);
     if (secret_fd >= 0) {
         close(secret_fd);
     }

@@ -10,10 +10,16 @@
 
 enum { REACH_WORDS_BYTES = 400 }; /* of a child's last words */
 
+struct reach_program {
+    const char *path;
+    char *const *arguments;
+    char *const *environment; /* NULL: ours */
+};
+
 /* Start a child: 0 and 1 are to be in fds[0] and fds[1], 2 is filled in here
  * with a new memory file. Its earlier one is closed. */
-int reach_spawn(struct reach *r, struct reach_child *child, const char *path,
-                char *const *arguments, struct gpul_spawn_fd *fds,
+int reach_spawn(struct reach *r, struct reach_child *child,
+                const struct reach_program *program, struct gpul_spawn_fd *fds,
                 size_t fd_count, int parent_death_signal,
                 struct gpul_error *err);
 

@@ -60,7 +60,9 @@ int reach_start_here(struct reach *r, const struct reach_job *job,
                                       {key_fd, GPUL_KEYPIPE_OF_NODE}};
         /* Should we be killed, the coordinator stops the job; but it cannot
          * tell a worker that has not joined yet. */
-        rc = reach_spawn(r, &r->workers[index], r->worker_path, arguments, fds,
+        const struct reach_program worker = {.path = r->worker_path,
+                                             .arguments = arguments};
+        rc = reach_spawn(r, &r->workers[index], &worker, fds,
                          key_fd >= 0 ? 4 : 3, SIGTERM, err);
     }
     if (key_fd >= 0) {

@@ -21,21 +21,29 @@
 #include "launcher/ownaddr.h"
 #include "launcher/programs.h"
 #include "launcher/reach_internal.h"
+#include "launcher/srunenv.h"
 
 enum {
     NUMBER_BYTES = 40,
     NAMES_BYTES_MAX = 96 << 10, /* Linux takes 128 KiB for one argument */
     ADDRESSES_BYTES_MAX = GPUL_COORDINATORS_MAX * (GPUL_ADDRESS_BYTES_MAX + 10),
-    ARGUMENTS_MAX = 28,
+    ARGUMENTS_MAX = 30, /* besides what is given back */
 };
+
+extern char **environ;
 
 struct step {
     char srun[PATH_MAX];
     char front[PATH_MAX]; /* gpulaunch itself */
     char nodes[NUMBER_BYTES], tasks[NUMBER_BYTES], timeout[NUMBER_BYTES];
-    struct gpul_buf names;     /* --nodelist=n[1-4] */
-    struct gpul_buf addresses; /* of the coordinator, for join */
-    int sent;                  /* the signal that was sent last */
+    char gpus[SRUNENV_GPUS_BYTES]; /* --gpus-per-node=4; "": it is not said */
+    struct gpul_buf names;         /* --nodelist=n[1-4] */
+    struct gpul_buf addresses;     /* of the coordinator, for join */
+    /* NULL-terminated; the strings are of our own environment. */
+    char **environment; /* of srun */
+    char **asked;       /* what it may not see, for the ranks */
+    size_t asked_count;
+    int sent; /* the signal that was sent last */
 };
 
 static char *word(const char *text)
@@ -80,6 +88,12 @@ static int prepare(struct reach *r, const struct plan *plan,
     return ownaddr_find(listening, plan->address, err);
 }
 
+static const char *look_up(void *arg, const char *name)
+{
+    (void)arg;
+    return getenv(name);
+}
+
 static int fill_texts(struct step *step, const struct reach_job *job,
                       struct gpul_error *err)
 {
@@ -91,6 +105,9 @@ static int fill_texts(struct step *step, const struct reach_job *job,
              plan->node_count);
     snprintf(step->timeout, sizeof(step->timeout), "%" PRIu32 "ms",
              plan->join_timeout_ms);
+    if (!srunenv_gpus(step->gpus, look_up, NULL)) {
+        step->gpus[0] = '\0';
+    }
     gpul_buf_append_text(&step->names, "--nodelist=");
     int rc = nodes_fold(&step->names, &plan->nodes, 0, plan->nodes.count);
     for (uint32_t i = 0; i < l->count; i++) {
@@ -104,6 +121,29 @@ static int fill_texts(struct step *step, const struct reach_job *job,
                            "the names of the nodes are too long for srun");
 }
 
+static int split_environment(struct step *step, struct gpul_error *err)
+{
+    size_t count = 0, passed = 0;
+    while (environ[count] != NULL) {
+        count++;
+    }
+    step->environment = calloc(count + 1, sizeof(*step->environment));
+    step->asked = calloc(count + 1, sizeof(*step->asked));
+    if (step->environment == NULL || step->asked == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < count; i++) {
+        enum srunenv_use use = srunenv_judge(environ[i]);
+        if (use == SRUNENV_PASSED) {
+            step->environment[passed++] = environ[i];
+        } else if (use == SRUNENV_ASKED) {
+            step->asked[step->asked_count++] = environ[i];
+        }
+    }
+    return 0;
+}
+
+/* Program and arguments; env gives back what srun may not see. */
 static void fill_arguments(char **out, struct step *step,
                            const struct reach_job *job)
 {
@@ -121,7 +161,16 @@ static void fill_arguments(char **out, struct step *step,
     out[n++] = word("--cpu-bind=none"); /* --bind is ours */
     out[n++] = word("--mpi=none");
     out[n++] = word("--job-name=gpulaunch");
+    if (step->gpus[0] != '\0') {
+        out[n++] = step->gpus;
+    }
     out[n++] = word("--");
+    if (step->asked_count > 0) {
+        out[n++] = word("/usr/bin/env");
+    }
+    for (size_t i = 0; i < step->asked_count; i++) {
+        out[n++] = step->asked[i];
+    }
     out[n++] = step->front;
     out[n++] = word("join");
     out[n++] = word(gpul_buf_text(&step->addresses));
@@ -139,26 +188,40 @@ static void fill_arguments(char **out, struct step *step,
     out[n] = NULL;
 }
 
+static int start_srun(struct reach *r, const struct reach_job *job,
+                      struct gpul_error *err)
+{
+    struct step *step = r->state;
+    char **arguments =
+        calloc(ARGUMENTS_MAX + step->asked_count, sizeof(*arguments));
+    if (arguments == NULL) {
+        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
+    }
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null_fd < 0) {
+        free(arguments);
+        return gpul_fail_errno(err, errno, "cannot open /dev/null");
+    }
+    fill_arguments(arguments, step, job);
+    const struct reach_program srun = {step->srun, arguments,
+                                       step->environment};
+    struct gpul_spawn_fd fds[] = {{null_fd, 0}, {null_fd, 1}, {-1, 2}};
+    /* Should we be killed, nobody could tell nodes that have not joined. */
+    int rc = reach_spawn(r, &r->workers[0], &srun, fds, 3, SIGTERM, err);
+    close(null_fd);
+    free(arguments);
+    return rc;
+}
+
 static int start(struct reach *r, const struct reach_job *job,
                  struct gpul_error *err)
 {
     struct step *step = r->state;
-    char *arguments[ARGUMENTS_MAX];
     int rc = fill_texts(step, job, err);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        rc = split_environment(step, err);
     }
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null_fd < 0) {
-        return gpul_fail_errno(err, errno, "cannot open /dev/null");
-    }
-    fill_arguments(arguments, step, job);
-    struct gpul_spawn_fd fds[] = {{null_fd, 0}, {null_fd, 1}, {-1, 2}};
-    /* Should we be killed, nobody could tell nodes that have not joined. */
-    rc = reach_spawn(r, &r->workers[0], step->srun, arguments, fds, 3, SIGTERM,
-                     err);
-    close(null_fd);
-    return rc;
+    return rc != 0 ? rc : start_srun(r, job, err);
 }
 
 /* To the step as a whole, once: srun passes it on to all of it. */
@@ -187,6 +250,8 @@ static void release(struct reach *r)
     if (step != NULL) {
         gpul_buf_release(&step->names);
         gpul_buf_release(&step->addresses);
+        free(step->environment);
+        free(step->asked);
         free(step);
         r->state = NULL;
     }

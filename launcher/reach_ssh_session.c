@@ -299,8 +299,9 @@ static int spawn(struct ssh_node *node, int in, int out, struct gpul_error *err)
     struct reach *r = node->way->reach;
     struct gpul_spawn_fd fds[] = {{in, 0}, {out, 1}, {-1, 2}};
     fill_arguments(arguments, node, batch, timeout);
-    return reach_spawn(r, &r->workers[node->index], node->way->ssh[0],
-                       arguments, fds, 3, SIGTERM, err);
+    const struct reach_program ssh = {.path = node->way->ssh[0],
+                                      .arguments = arguments};
+    return reach_spawn(r, &r->workers[node->index], &ssh, fds, 3, SIGTERM, err);
 }
 
 int ssh_session_start(struct ssh_node *node, struct gpul_error *err)

@@ -61,6 +61,8 @@ slurm_up()
     trap 'slurm_down' EXIT
     slurmds "$1" >"$lab/slurm/slurmds"
     slurm_settings >"$lab/slurm/etc/slurm.conf"
+    # GPUs to ask for; there is nothing behind them.
+    echo 'Name=gpu File=/dev/null,/dev/zero' >"$lab/slurm/etc/gres.conf"
     (umask 077 && head -c 128 /dev/urandom >"$lab/slurm/munge.key")
     for node in front $(cut -d' ' -f2 "$lab/slurm/slurmds" | grep -vx front); do
         start_munge "$node"
@@ -93,13 +95,14 @@ ReturnToService=2
 # The processors that a node is said to have need not be there.
 SlurmdParameters=config_overrides
 KillWait=5
+GresTypes=gpu
 SchedulerParameters=batch_sched_delay=0
 TEXT
     [ "$family" = 4 ] || echo "CommunicationParameters=EnableIPv6"
     while read -r slurmd node port; do
         echo "NodeName=$slurmd NodeHostname=$node" \
             "NodeAddr=$(addresses 1 "$(index_of "$node")" | head -n 1)" \
-            "Port=$port CPUs=2 State=UNKNOWN"
+            "Port=$port CPUs=2 Gres=gpu:2 State=UNKNOWN"
     done <"$lab/slurm/slurmds"
     echo "PartitionName=lab Nodes=ALL Default=YES MaxTime=INFINITE State=UP" \
         "OverSubscribe=FORCE"

@@ -77,6 +77,32 @@ expect_has "$scratch/batch.out" 'rank [0-2]$'
 expect_has "$scratch/batch.out" 'exited with code 5'
 expect_idle_nodes 20
 
+it "sbatch's options for tasks, and srun's for files, change nothing of the nodes"
+cat >"$scratch/script" <<SCRIPT
+#!/bin/sh
+#SBATCH --ntasks-per-node=2 --cpus-per-task=1 --gpus-per-task=1
+export SRUN_CPUS_PER_TASK=1 SLURM_CPU_BIND=map_cpu:7 SLURM_NTASKS_PER_GPU=1
+export SLURM_GPU_BIND=single:1 SLURM_EXACT=1 SLURM_DISTRIBUTION=arbitrary
+export SLURM_HOSTFILE=/nonexistent SLURM_IMMEDIATE=1 SLURM_WORKING_DIR=/
+export SLURM_STDINMODE=/nonexistent SLURM_LABELIO=1 SLURM_EXPORT_ENV=NONE
+export SLURM_STDOUTMODE="$scratch/step.out" SLURM_STDERRMODE="$scratch/step.err"
+export MINE='kept, all of it'
+cd "$scratch"
+exec "$bin/gpulaunch" --self-test off -- sh -c 'echo "\$RANK of \$WORLD_SIZE" \
+    "on \$(hostname), \$CUDA_VISIBLE_DEVICES of \$SLURM_GPUS_ON_NODE," \
+    "\$SLURM_GPUS_PER_TASK a task, \$MINE, \$PWD"'
+SCRIPT
+run "${on_front[@]}" sbatch -Q --wait -N3 -o "$scratch/batch.out" \
+    "$scratch/script"
+expect_status 0
+for rank in 0 1 2 3 4 5; do
+    expect_has "$scratch/batch.out" \
+        "^\\[$rank\\] $rank of 6 on node0$((rank / 2 + 1)), [0-1,]+ of 2, 1 a task, kept, all of it, $scratch\$"
+done
+left=$(find "$scratch" -maxdepth 1 -name 'step.*')
+[ -z "$left" ] || fail "srun wrote where the user's other steps do: $left"
+expect_idle_nodes 20
+
 it "scancel leaves nothing"
 cat >"$scratch/script" <<SCRIPT
 #!/bin/sh
