@@ -68,8 +68,8 @@ static const struct gpul_option own_table[OWN_COUNT] = {
                      .value = "N",
                      .group = GROUP,
                      .help = "slurm, and kubernetes with --jobset: so often "
-                             "all nodes are started again after exit code 75, "
-                             "a lost node. Default 0."},
+                             "all nodes are started again after exit codes "
+                             "40, 41 and 75, a late or lost node. Default 0."},
 };
 
 enum {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which nodes: --local, or a list, or a file, or a scheduler's job, or with a
- * number only those that join; never a silent "this machine only".
+ * Which nodes: --local, or a list, or a file, or a scheduler's job that names
+ * them, or with a number only those that join; never a silent "this machine
+ * only".
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,11 +56,25 @@ static int refuse_nothing(struct gpul_error *err)
                      "wait for them to join with --nodes N");
 }
 
-/* These give their nodes to ssh; the others have ways of their own. */
+/* These name their nodes, which ssh reaches. */
 static bool has_ssh(enum nodes_source source)
 {
     return source == NODES_PBS || source == NODES_LSF ||
            source == NODES_GRID_ENGINE;
+}
+
+/* Jobs of these count their nodes at best, and have ways of their own to start
+ * programs on them. */
+static int refuse_foreign(const struct allocation *a, struct gpul_error *err)
+{
+    bool has_id = a->job_id[0] != '\0';
+    return gpul_fail(err, GPUL_EINVAL,
+                     "this is a job of %s%s%.60s%s, which does not name its "
+                     "nodes; wait for them to join with --nodes N, name them "
+                     "with --hosts or --hostfile to reach them by ssh, or use "
+                     "--local",
+                     nodes_scheduler(a->source), has_id ? " (" : "", a->job_id,
+                     has_id ? ")" : "");
 }
 
 /* Of a step that has started this once on each node, those of the step. */
@@ -90,12 +105,8 @@ static int find_allocation(struct plan *plan, gpul_getenv_fn getenv,
         return find_slurm(plan, getenv, getenv_arg, err);
     }
     if (!has_ssh(a->source)) {
-        return gpul_fail(err, GPUL_EINVAL,
-                         "this is a job of %s (%.60s), whose own way to start "
-                         "programs on its nodes is not there yet; name the "
-                         "nodes with --hosts or --hostfile to reach them by "
-                         "ssh, or use --local",
-                         nodes_scheduler(a->source), a->job_id);
+        plan->is_open = plan_has(plan, OPTION_NODES);
+        return plan->is_open ? 0 : refuse_foreign(a, err);
     }
     plan->nodes_file = allocation_file(a);
     return plan->nodes_file != NULL ? 0 : cli_nodes_read(plan, NULL, 0, err);

@@ -110,8 +110,9 @@ static void append_policy(struct gpul_buf *out, const struct manifest *m)
         m->name, m->name);
 }
 
-/* Why a job failed can be told: after 75, and where Kubernetes has taken a pod
- * away, the reason is BackoffLimitExceeded; else PodFailurePolicy. */
+/* Why a job failed can be told: after 75, after 40 and 41 (a pod that came late
+ * or was lost while all got ready), and where Kubernetes has taken a pod away,
+ * the reason is BackoffLimitExceeded; else PodFailurePolicy. */
 static void append_job(struct gpul_buf *out, const struct manifest *m)
 {
     gpul_buf_appendf(
@@ -135,7 +136,7 @@ static void append_job(struct gpul_buf *out, const struct manifest *m)
         "        onExitCodes:\n"
         "          containerName: node\n"
         "          operator: In\n"
-        "          values: [75]\n"
+        "          values: [40, 41, 75]\n"
         "      # Everything else does not get better: the command's own "
         "codes,\n"
         "      # 93, 124 (--timeout), 125 to 127.\n"
@@ -143,7 +144,7 @@ static void append_job(struct gpul_buf *out, const struct manifest *m)
         "        onExitCodes:\n"
         "          containerName: node\n"
         "          operator: NotIn\n"
-        "          values: [75]\n",
+        "          values: [40, 41, 75]\n",
         m->nodes, m->nodes);
 }
 
@@ -151,8 +152,7 @@ static const char pod[] = "      restartPolicy: Never\n"
                           "      automountServiceAccountToken: false\n"
                           "      enableServiceLinks: false\n";
 
-/* Index 0 is a node as well, so its own gpulaunch runs beside it. There its
- * index must not look like a scheduler's word on where the nodes come from. */
+/* Index 0 is a node as well, so its own gpulaunch runs beside it. */
 static void append_script(struct gpul_buf *out, const struct manifest *m)
 {
     gpul_buf_appendf(
@@ -170,7 +170,6 @@ static void append_script(struct gpul_buf *out, const struct manifest *m)
         "              }\n"
         "              [ \"$JOB_COMPLETION_INDEX\" = 0 ] || enter %s%s-0.%s\n"
         "              enter \"$POD_IP\" &\n"
-        "              unset JOB_COMPLETION_INDEX\n"
         "              exec gpulaunch --address \"$POD_IP\" --job \"$JOB_UID\" "
         "\\\n"
         "                  --secret-file /run/secrets/gpulaunch/secret \"$@\"\n"
@@ -322,7 +321,7 @@ static void append_jobset(struct gpul_buf *out, const struct manifest *m)
         "  network:\n"
         "    enableDNSHostnames: false\n"
         "  failurePolicy:\n"
-        "    # All nodes again, after exit code 75 and lost pods.\n"
+        "    # All nodes again, after these exit codes and lost pods.\n"
         "    maxRestarts: %" PRIu32 "\n"
         "    rules:\n"
         "      - name: own\n"

@@ -78,11 +78,15 @@ static void append_retry(struct gpul_buf *out, const struct manifest *m)
         "    code=$?\n"
         "done\n"
         "\n"
-        "# 75: a node was lost or taken away, so trying again makes sense.\n"
-        "if [ \"$code\" -eq 75 ] &&\n"
-        "    [ \"${SLURM_RESTART_COUNT:-0}\" -lt %" PRIu32 " ]; then\n"
-        "    scontrol requeue \"$SLURM_JOB_ID\"\n"
-        "fi\n"
+        "# A node was late (40), lost before the command began (41) or lost\n"
+        "# or taken away later (75), so trying again makes sense.\n"
+        "case $code in\n"
+        "40 | 41 | 75)\n"
+        "    if [ \"${SLURM_RESTART_COUNT:-0}\" -lt %" PRIu32 " ]; then\n"
+        "        scontrol requeue \"$SLURM_JOB_ID\"\n"
+        "    fi\n"
+        "    ;;\n"
+        "esac\n"
         "exit \"$code\"\n",
         m->retries);
 }

@@ -109,8 +109,10 @@ again()
     [ -e "$scratch/asked" ]
 }
 
-it "the batch script asks for another go after 75 alone, so often"
-again 75 0 || fail "not after 75"
+it "the batch script asks for another go after 40, 41 and 75 alone, so often"
+for code in 40 41 75; do
+    again "$code" 0 || fail "not after $code"
+done
 expect_has "$scratch/asked" '^requeue 12$'
 again 75 1 || fail "not after 75 again"
 ! again 75 2 || fail "a third time"

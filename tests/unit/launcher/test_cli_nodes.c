@@ -56,6 +56,30 @@ static void test_places(void **state)
     }
 }
 
+/* Without a list, a number is enough: they come by themselves. So it is in a
+ * job that does not name its nodes either. */
+static void test_open(void **state)
+{
+    (void)state;
+    static const char *const environments[] = {
+        "",
+        "FLUX_URI=u FLUX_JOB_ID=7 FLUX_JOB_NNODES=2",
+        "AWS_BATCH_JOB_NUM_NODES=2 AWS_BATCH_JOB_NODE_INDEX=0 "
+        "AWS_BATCH_JOB_MAIN_NODE_INDEX=0",
+        "JOB_COMPLETION_INDEX=0",
+    };
+    for (size_t i = 0; i < sizeof(environments) / sizeof(environments[0]);
+         i++) {
+        struct line l;
+        assert_int_equal(cli_line_parse(&l, environments[i], "--nodes 2 -- t"),
+                         0);
+        assert_true(l.plan.is_open);
+        assert_int_equal(l.plan.node_count, 2);
+        assert_int_equal(l.plan.nodes.count, 0);
+        plan_release(&l.plan);
+    }
+}
+
 /* A file is the caller's to read; then the plan is made whole. */
 static void test_files(void **state)
 {
@@ -153,9 +177,8 @@ static void test_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_explain_nodes),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_open),
+        cmocka_unit_test(test_files),  cmocka_unit_test(test_explain_nodes),
         cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

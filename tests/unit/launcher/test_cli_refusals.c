@@ -86,8 +86,12 @@ static void test_refusals(void **state)
          "-w, column 1: \"5\" is a number, not a host; for a number of nodes "
          "there is --nodes"},
         {"FLUX_URI=u FLUX_JOB_ID=7 FLUX_JOB_NNODES=2", "-- true",
-         "this is a job of Flux (7), whose own way to start programs on its "
-         "nodes is not there yet; name the nodes with --hosts or --hostfile to "
+         "this is a job of Flux (7), which does not name its nodes; wait for "
+         "them to join with --nodes N, name them with --hosts or --hostfile to "
+         "reach them by ssh, or use --local"},
+        {"JOB_COMPLETION_INDEX=0", "-- true",
+         "this is a job of Kubernetes, which does not name its nodes; wait for "
+         "them to join with --nodes N, name them with --hosts or --hostfile to "
          "reach them by ssh, or use --local"},
         {"SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n[1-2] SLURM_STEP_NUM_TASKS=2",
          "-- true",

@@ -92,6 +92,8 @@ static void test_kubernetes(void **state)
     expect(&out, "\n  completions: 3\n");
     expect(&out, "secretName: \"job-secret\"");
     expect(&out, "enter job-0.job\n");
+    expect(&out, "operator: In\n          values: [40, 41, 75]\n");
+    expect(&out, "operator: NotIn\n          values: [40, 41, 75]\n");
     expect(&out, "terminationGracePeriodSeconds: 45\n");
     expect(&out, "- --nodes=3\n            - --port=29400\n"
                  "            - \"--self-test=full\"\n            - --\n"
@@ -136,7 +138,7 @@ static void test_slurm(void **state)
     expect(&out, "\n#SBATCH --time=73\n");
     expect(&out, "\n#SBATCH --gpus-per-node=4\n");
     expect(&out, "\n#SBATCH --requeue\n");
-    expect(&out, "-lt 2 ]; then\n    scontrol requeue");
+    expect(&out, "-lt 2 ]; then\n        scontrol requeue");
     gpul_buf_release(&out);
 }
 
