@@ -16,7 +16,7 @@ enum {
     /* One batch of actions raises at most an event each, and one turn of the
      * loop as many for probes that have ended. */
     EVENTQUEUE_MAX = AGENT_ACTIONS_MAX + AGENT_PROBES_MAX,
-    EVENTQUEUE_TEXT_BYTES = 640,
+    EVENTQUEUE_TEXT_BYTES = 768,
 };
 
 struct waiting_event {

@@ -21,9 +21,6 @@
 
 extern char **environ;
 
-/* Of a log; a longer one is not shown. */
-enum { PATH_SHOWN_BYTES = 300 };
-
 void prober_init(struct prober *p, uv_loop_t *loop,
                  const struct prober_handlers *handlers, void *arg)
 {
@@ -56,12 +53,57 @@ static void kill_leftovers(void)
     descendants_stop(&leftovers, SIGKILL);
 }
 
+static void append(struct prober_process *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append(struct prober_process *c, const char *format, ...)
+{
+    size_t used = strlen(c->how);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(c->how + used, sizeof(c->how) - used, format, arguments);
+    va_end(arguments);
+}
+
+/* Whether the process or its channel is the first to end is chance, as it is
+ * whether a kill of ours finds the process: what went wrong with the channel is
+ * told in any case. */
+static void describe_end(struct prober_process *c)
+{
+    bool is_signalled = WIFSIGNALED(c->status);
+    bool was_killed = is_signalled && WTERMSIG(c->status) == SIGKILL;
+    c->how[0] = 0;
+    if (was_killed && c->fault[0] != 0) {
+        append(c, "it was killed: %s", c->fault);
+    } else if (is_signalled) {
+        char name[GPUL_SIGNAL_TEXT_BYTES];
+        append(c, "it was ended by %s",
+               gpul_format_signal(name, (uint32_t)WTERMSIG(c->status)));
+    } else if (WEXITSTATUS(c->status) != 0) {
+        append(c, "it ended with exit code %d", WEXITSTATUS(c->status));
+    } else {
+        append(c, "it ended without a result");
+    }
+    if (!was_killed && c->fault[0] != 0) {
+        append(c, "; it could not be talked to: %s", c->fault);
+    }
+    if (c->last_line[0] != 0) {
+        append(c, "; the last that it wrote is \"%s\"", c->last_line);
+    }
+    if (c->log_path[0] != 0) {
+        append(c, "; its log is %s", c->log_path);
+    }
+}
+
 static void check_ended(struct prober_process *c)
 {
     struct prober *p = c->prober;
     if (c->pid == 0 && c->channel == NULL) {
         if (!has_process(p)) {
             kill_leftovers();
+        }
+        if (!c->is_abandoned) {
+            describe_end(c);
         }
         p->handlers.on_ended(p->arg, number_of(c), c->how, c->is_abandoned);
     }
@@ -76,20 +118,22 @@ static void on_message(void *arg, const Gpul__Frame *frame)
     c->prober->handlers.on_event(c->prober->arg, &event);
 }
 
-/* A probe that says nonsense is as good as dead. */
-/* It cannot be talked to. */
+/* It cannot be talked to: one that says nonsense, or we have no memory for what
+ * it says. As good as dead, then. */
 static void give_up(struct prober_process *c, const struct gpul_error *why)
 {
     snprintf(c->fault, sizeof(c->fault), "%.*s", PROBER_FAULT_BYTES - 1,
              why->text);
-    kill(c->pid, SIGKILL);
+    if (c->pid != 0) {
+        kill(c->pid, SIGKILL);
+    }
 }
 
 static void on_closed(void *arg, const struct gpul_error *why)
 {
     struct prober_process *c = arg;
     c->channel = NULL;
-    if (why != NULL && why->status != GPUL_ECLOSED && c->pid != 0) {
+    if (why != NULL && why->status != GPUL_ECLOSED) {
         give_up(c, why);
     }
     check_ended(c);
@@ -192,9 +236,10 @@ static int spawn(pid_t *pid, const struct prober_start *start,
 static void attach_log(struct prober_process *c, struct probelog **log, int fd,
                        struct ranklogs *logs, const char *name)
 {
+    struct gpul_error err;
     if (fd >= 0 &&
-        probelog_open(log, c->prober->loop, fd, logs, name, NULL) != 0) {
-        kill(c->pid, SIGKILL);
+        probelog_open(log, c->prober->loop, fd, logs, name, &err) != 0) {
+        give_up(c, &err);
     }
 }
 
@@ -261,9 +306,10 @@ int prober_start(struct prober *p, const struct prober_start *start,
         close_ours(&ends);
         return rc;
     }
-    snprintf(c->how, sizeof(c->how), "it ended without a result");
     c->is_abandoned = false;
     c->fault[0] = 0;
+    c->last_line[0] = 0;
+    c->log_path[0] = 0;
     attach(c, start, &ends);
     return 0;
 }
@@ -350,60 +396,29 @@ void prober_abandon(struct prober *p)
     }
 }
 
-static void append(struct prober_process *c, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void append(struct prober_process *c, const char *format, ...)
-{
-    size_t used = strlen(c->how);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(c->how + used, sizeof(c->how) - used, format, arguments);
-    va_end(arguments);
-}
-
 /* Where its log is; "" if there is none. */
-static void find_log(const struct prober_process *c,
-                     char path[PATH_SHOWN_BYTES])
+static void find_log(struct prober_process *c)
 {
-    probelog_path(c->log, path, PATH_SHOWN_BYTES);
-    char *slash = strrchr(path, '/');
+    probelog_path(c->log, c->log_path, sizeof(c->log_path));
+    char *slash = strrchr(c->log_path, '/');
     if (slash != NULL && c->log_pattern != NULL) {
-        size_t used = (size_t)(slash + 1 - path);
-        snprintf(slash + 1, PATH_SHOWN_BYTES - used, "%s", c->log_pattern);
+        size_t used = (size_t)(slash + 1 - c->log_path);
+        snprintf(slash + 1, sizeof(c->log_path) - used, "%s", c->log_pattern);
     }
 }
 
-/* How it ended, and what it wrote last: an abort says why there. */
-static void describe_end(struct prober_process *c, int status)
+/* What it wrote last: an abort says why there. */
+static void finish_logs(struct prober_process *c)
 {
-    char line[PROBELOG_LINE_BYTES] = "";
-    char path[PATH_SHOWN_BYTES] = "";
-    if (WIFSIGNALED(status) && c->fault[0] != 0) {
-        snprintf(c->how, sizeof(c->how), "it was killed: %s", c->fault);
-    } else if (WIFSIGNALED(status)) {
-        char name[GPUL_SIGNAL_TEXT_BYTES];
-        snprintf(c->how, sizeof(c->how), "it was ended by %s",
-                 gpul_format_signal(name, (uint32_t)WTERMSIG(status)));
-    } else if (WEXITSTATUS(status) != 0) {
-        snprintf(c->how, sizeof(c->how), "it ended with exit code %d",
-                 WEXITSTATUS(status));
-    }
     if (c->nccl_log != NULL) { /* its words are for the file */
-        probelog_finish(c->nccl_log, line);
-        line[0] = 0;
+        probelog_finish(c->nccl_log, c->last_line);
+        c->last_line[0] = 0;
     }
     if (c->log != NULL) {
-        probelog_finish(c->log, line);
-        find_log(c, path);
+        probelog_finish(c->log, c->last_line);
+        find_log(c);
     }
     close_logs(c);
-    if (line[0] != 0) {
-        append(c, "; the last that it wrote is \"%s\"", line);
-    }
-    if (path[0] != 0) {
-        append(c, "; its log is %s", path);
-    }
 }
 
 bool prober_reap(struct prober *p, pid_t pid, int status)
@@ -412,7 +427,8 @@ bool prober_reap(struct prober *p, pid_t pid, int status)
         struct prober_process *c = &p->processes[i];
         if (c->pid == pid) {
             c->pid = 0;
-            describe_end(c, status);
+            c->status = status;
+            finish_logs(c);
             if (c->channel != NULL) {
                 gpul_transport_end_input(c->channel);
             }

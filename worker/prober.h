@@ -17,10 +17,10 @@
 #include "proto/message.h"
 #include "worker/agent.h"
 #include "worker/nccl_log.h"
+#include "worker/probelog.h"
 #include "worker/ranklogs.h"
 
 struct gpul_transport;
-struct probelog;
 struct prober;
 
 struct prober_handlers {
@@ -33,7 +33,11 @@ struct prober_handlers {
                      bool is_abandoned);
 };
 
-enum { PROBER_HOW_BYTES = 620, PROBER_FAULT_BYTES = 128 };
+enum {
+    PROBER_HOW_BYTES = 760,
+    PROBER_FAULT_BYTES = 128,
+    PROBER_PATH_BYTES = 300, /* of a log; a longer one is not shown */
+};
 
 struct prober_process {
     struct prober *prober;
@@ -43,8 +47,11 @@ struct prober_process {
     struct nccl_log stage;          /* that this log tells of */
     const char *log_pattern;        /* as in struct prober_start */
     pid_t pid;                      /* 0: not running */
+    int status;                     /* that it was waited for with */
     bool is_abandoned;
-    char fault[PROBER_FAULT_BYTES]; /* why we killed it; "": we did not */
+    char fault[PROBER_FAULT_BYTES]; /* why it cannot be talked to; "": it can */
+    char last_line[PROBELOG_LINE_BYTES]; /* that it wrote; "": none */
+    char log_path[PROBER_PATH_BYTES];    /* "": none */
     char how[PROBER_HOW_BYTES];
 };
 
