@@ -16,7 +16,7 @@
 #include "worker/keeperwire.h"
 #include "worker/startspec.h"
 
-enum { STAGE_WAIT_MS = 20000, STAGE_JOB_BYTES = 32 };
+enum { STAGE_WAIT_MS = 60000, STAGE_JOB_BYTES = 32 };
 
 struct keeperstage {
     pid_t keeper;
@@ -36,7 +36,7 @@ void stage_open(struct keeperstage *s);
 /* The next agent; reads STATE into `mail`. */
 void stage_take_agent(struct keeperstage *s, struct keeper_mail *mail);
 
-/* End an agent, and forget its socket. */
+/* End an agent that is there, and forget its socket. */
 void stage_kill_agent(struct keeperstage *s);
 
 void stage_send(struct keeperstage *s, const struct keeper_packet *packet);
@@ -60,7 +60,7 @@ void stage_expect(struct keeperstage *s, struct keeper_mail *mail,
 /* LEAVE and the keeper's end, with this code. */
 void stage_leave(struct keeperstage *s, int exit_code);
 
-/* The keeper's wait status. */
+/* The keeper's wait status. An agent that is left ends by itself then. */
 int stage_wait(struct keeperstage *s);
 
 /* Processes with this job's marker. */
