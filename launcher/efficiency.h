@@ -59,6 +59,15 @@ bool efficiency_slowest(double *seconds, const double *rank_seconds,
 double efficiency_step_rate(enum efficiency_kind kind, double step_seconds,
                             uint32_t ranks);
 
+/* The repeats of a point that gave a figure, into EFFICIENCY_REPEATS_MAX; how
+ * many. */
+size_t efficiency_figures(double *figures,
+                          const struct efficiency_point *point);
+
+/* Are points and reference within the bounds? Errors as efficiency_make. */
+int efficiency_check(const struct efficiency_point *points, size_t count,
+                     size_t reference, struct gpul_error *err);
+
 /* What is to be said beside a number. */
 enum efficiency_remark {
     EFFICIENCY_REFERENCE = 1 << 0,   /* the others stand against this one */
@@ -67,8 +76,8 @@ enum efficiency_remark {
     EFFICIENCY_NOISY = 1 << 3,       /* varies more than 10 % */
     /* The reference is one node: what the network costs is in all others. */
     EFFICIENCY_ONE_NODE = 1 << 4,
-    /* busbw of one or two nodes beside that of more: a tree crosses the
-     * network half as often, or not at all. */
+    /* busbw of one or two nodes: a tree crosses the network half as often as
+     * that of more, or not at all. */
     EFFICIENCY_NOT_COMPARABLE = 1 << 5,
     /* Over 105 %: something else has changed, such as what fits a cache. */
     EFFICIENCY_ABOVE_LINEAR = 1 << 6,
@@ -85,8 +94,8 @@ struct efficiency_row {
 };
 
 /* A row for each point, against points[reference]. The same for the same seed.
- * Errors: GPUL_EINVAL for a count of 0 ranks or a reference without a figure,
- * GPUL_ELIMIT over the bounds above. */
+ * Errors: GPUL_EINVAL for a count of 0 ranks or a reference that is not there
+ * or has no figure, GPUL_ELIMIT over the bounds above. */
 int efficiency_make(struct efficiency_row *rows,
                     const struct efficiency_point *points, size_t count,
                     size_t reference, enum efficiency_kind kind, uint64_t seed,
