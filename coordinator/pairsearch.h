@@ -24,11 +24,11 @@
  * is bad itself. A figure that is missing shows nothing. Whether a connection
  * comes about is judged in the same way, on its own.
  *
- * All memory is allocated by pairsearch_create, at most PAIRSEARCH_NODE_BYTES
- * a node and PAIRSEARCH_PAIR_BYTES a pair that is measured. The number of
- * rounds is bounded by PAIRSEARCH_ROUNDS_MAX, and a round costs n log n steps.
- * No figure of a peer can do harm: what is not finite or not above 0 counts as
- * unknown.
+ * All memory is allocated by pairsearch_create, about 1 KiB a node, or for all
+ * pairs 100 bytes a pair. The number of rounds is bounded by
+ * PAIRSEARCH_ROUNDS_MAX, and a round costs n log n steps where nobody is far
+ * worse off. No figure of a peer can do harm: one that is not finite or not
+ * above 0 counts as unknown.
  */
 #ifndef COORDINATOR_PAIRSEARCH_H
 #define COORDINATOR_PAIRSEARCH_H
@@ -52,8 +52,6 @@ enum {
         PAIRSEARCH_TOGETHER_MAX + PAIRSEARCH_ALONE_MAX + PAIRSEARCH_GROUPS_MAX,
     PAIRSEARCH_EVIDENCE_MAX = 4, /* figures that a verdict brings along */
     PAIRSEARCH_PATHS_MAX = 256,
-    PAIRSEARCH_NODE_BYTES = 512,
-    PAIRSEARCH_PAIR_BYTES = 128,
 };
 
 struct pairsearch_config {
@@ -78,7 +76,7 @@ struct pairsearch_config {
 
 enum pairsearch_kind {
     PAIRSEARCH_NEIGHBOURS = 1, /* pairs of the ring */
-    PAIRSEARCH_CROSS,          /* suspects with good ones; pairs far apart */
+    PAIRSEARCH_CROSS,          /* suspects with good ones, others far apart */
     PAIRSEARCH_ALL,            /* one of the rounds of all pairs */
     PAIRSEARCH_ALONE,          /* one pair while all others are silent */
     PAIRSEARCH_GROUPS,         /* an all-reduce within each group, at once */
@@ -124,7 +122,7 @@ enum pairsearch_state {
     PAIRSEARCH_NODE_UNREACHABLE, /* with all partners */
 };
 
-/* Bits. Of a node: as which it is bad. Of a path: a to b, b to a. */
+/* Bits. Of a node: as what it is bad. Of a path: in which direction. */
 enum pairsearch_way {
     PAIRSEARCH_SENDS = 1,
     PAIRSEARCH_RECEIVES = 2,
@@ -188,9 +186,12 @@ struct pairsearch_group {
 
 enum pairsearch_rule {
     PAIRSEARCH_RULE_NONE = 0, /* nothing to compare with */
-    PAIRSEARCH_RULE_PEERS,    /* median - max(5 %, 3.5 * 1.4826 * MAD) */
-    PAIRSEARCH_RULE_FEW,      /* 85 % of the median: fewer than 4 figures */
-    PAIRSEARCH_RULE_FLOOR,    /* the caller's floor, being higher */
+    /* median - max(5 % of it, 3.5 * 1.4826 * MAD). As neither is known well
+     * of few, with the root of their number: 20 % / root more of the median,
+     * 2.3 / root more of the MAD. But not below 75 % of the median. */
+    PAIRSEARCH_RULE_PEERS,
+    PAIRSEARCH_RULE_FEW,   /* 85 % of the median: fewer than 4 figures */
+    PAIRSEARCH_RULE_FLOOR, /* the caller's floor, being higher */
 };
 
 /* What a figure is held against. */
@@ -203,11 +204,12 @@ struct pairsearch_reference {
 };
 
 enum pairsearch_outcome {
-    PAIRSEARCH_HEALTHY = 0, /* every node is ok, no path is bad */
-    PAIRSEARCH_FOUND,       /* some node, path or group is named */
-    PAIRSEARCH_INCOMPLETE,  /* nothing is named, but something is unknown */
-    PAIRSEARCH_NEEDS_THIRD, /* two nodes, and they are slow: needs a third */
-    PAIRSEARCH_ALL_BAD,     /* no pair is good, so nobody can be told apart */
+    PAIRSEARCH_INCOMPLETE = 0, /* nothing is named, something is unknown */
+    PAIRSEARCH_HEALTHY,        /* every node is ok, no path is bad */
+    PAIRSEARCH_FOUND,          /* some node, path or group is named */
+    PAIRSEARCH_NEEDS_THIRD,    /* two nodes, and their pair is bad */
+    PAIRSEARCH_ALL_BAD, /* no pair is good, so nobody can be told apart */
+    PAIRSEARCH_SHARED,  /* all is good alone, pairs at once are not */
 };
 
 struct pairsearch_result {
