@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "launcher/dossier_fields.h"
+#include "proto/text.h"
 
 enum { FIRST_ITEMS = 8 };
 
@@ -141,9 +142,13 @@ const char *dossier_text(struct dossier *d, const char *text)
     if (text == NULL || text[0] == '\0') {
         return NULL;
     }
-    size_t n = strlen(text) + 1;
-    char *copy = take(d, n);
-    return copy != NULL ? memcpy(copy, text, n) : NULL;
+    size_t n = strlen(text);
+    char *copy = take(d, n + 1);
+    if (copy != NULL) {
+        memcpy(copy, text, n + 1);
+        gpul_text_clean_line(copy, n);
+    }
+    return copy;
 }
 
 /* ---- lists of an item ---- */

@@ -224,7 +224,8 @@ const void *dossier_at(const struct dossier *d, enum dossier_type type,
 const struct dossier_run *dossier_run(const struct dossier *d);
 const struct dossier_end *dossier_end(const struct dossier *d);
 
-/* Copies that live as long as `d`; NULL stays NULL, "" becomes NULL. */
+/* A copy that lives as long as `d`; NULL stays NULL, "" becomes NULL. It is one
+ * line and harmless for a terminal: see gpul_text_clean_line. */
 const char *dossier_text(struct dossier *d, const char *text);
 
 /* Append a copy to a list, a map, figures of an item. A list grows in place of

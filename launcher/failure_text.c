@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/failure_text.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "common/rankset.h"
@@ -36,26 +35,11 @@ static void append_header(struct gpul_buf *out, const struct record *r,
                      duration);
 }
 
-/* Is it an end that want of memory may lead to: SIGKILL by the kernel, SIGABRT
- * by who was given none, SIGBUS by a full /dev/shm; also one that a shell has
- * told as its own exit code? */
-static bool may_lack_memory(const Gpul__Exit *e)
-{
-    enum { SHELL_SIGNALLED = 128 };
-    uint32_t number = e->signal;
-    if (number == 0 && e->code > SHELL_SIGNALLED) {
-        number = e->code - SHELL_SIGNALLED;
-    }
-    return number == SIGKILL || number == SIGABRT || number == SIGBUS;
-}
-
 static void append_memory(struct gpul_buf *out, const Gpul__Exit *e)
 {
     char size[DURATION_BYTES];
-    bool matters = e->out_of_memory == GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN
-                       ? may_lack_memory(e)
-                       : e->out_of_memory != GPUL__EXIT__OUT_OF_MEMORY__NO;
-    if (matters && e->rss_bytes > 0) {
+    if (e->signal != 0 && e->rss_bytes > 0 &&
+        e->out_of_memory != GPUL__EXIT__OUT_OF_MEMORY__NO) {
         gpul_format_size(size, e->rss_bytes);
         gpul_buf_appendf(out, "  its memory was %s at most\n", size);
     }

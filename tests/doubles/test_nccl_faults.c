@@ -216,9 +216,9 @@ static void test_hang_collective(void **state)
     }
 }
 
-/* Beside a collective that is stuck: does another stream do what it is given,
- * within the patience? The answer is the account's number. */
-static int play_echo(struct rank *rank, int patience_ms)
+/* Beside a collective that is stuck: does another stream do what it is given?
+ * The answer is the account's number. */
+static int play_echo(struct rank *rank)
 {
     const struct cuda_api *cuda = &rank->doubles.cuda;
     struct cuda_stream *stream;
@@ -230,21 +230,11 @@ static int play_echo(struct rank *rank, int patience_ms)
     CHECK(cuda->event_create(&event, CUDA_EVENT_DISABLE_TIMING) == 0);
     CHECK(rank_all_reduce(rank, 1500, SOON_MS) == -1);
     CHECK(cuda->event_record(event, stream) == 0);
-    uint64_t end = now_ms() + (uint64_t)patience_ms;
+    uint64_t end = now_ms() + SOON_MS;
     while (cuda->event_query(event) == CUDA_RESULT_NOT_READY && now_ms() < end)
         pause_ms(1);
     rank->account->number = cuda->event_query(event) == CUDA_RESULT_SUCCESS;
     return abort_and(rank, STUCK_IN_COLLECTIVE);
-}
-
-static int echo_of_all(struct rank *rank)
-{
-    return play_echo(rank, LONG_MS);
-}
-
-static int echo_of_all_but_3(struct rank *rank)
-{
-    return play_echo(rank, rank->rank == 3 ? SOON_MS : LONG_MS);
 }
 
 /* A device that hangs does nothing else either; one whose transfer is stalled,
@@ -254,12 +244,12 @@ static void test_hang_or_stall(void **state)
     struct account accounts[4];
 
     (void)state;
-    run_shared("fault rank 3 hang collective", echo_of_all_but_3, accounts);
+    run_shared("fault rank 3 hang collective", play_echo, accounts);
     for (int i = 0; i < 4; i++) {
         expect(accounts, i, STUCK_IN_COLLECTIVE, NCCL_SUCCESS, NULL);
         assert_int_equal(accounts[i].number, i != 3);
     }
-    run_shared("fault rank 3 stall collective", echo_of_all, accounts);
+    run_shared("fault rank 3 stall collective", play_echo, accounts);
     for (int i = 0; i < 4; i++) {
         expect(accounts, i, STUCK_IN_COLLECTIVE, NCCL_SUCCESS, NULL);
         assert_int_equal(accounts[i].number, 1);

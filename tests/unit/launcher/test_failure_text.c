@@ -250,45 +250,6 @@ static void test_memory(void **state)
                 "  its memory was 31 MiB at most\n");
 }
 
-/* How much memory it had is told where that may be why it ended. */
-static void test_memory_matters(void **state)
-{
-    (void)state;
-    enum { UNKNOWN, NO, CGROUP, KERNEL };
-    static const Gpul__Exit__OutOfMemory judged[] = {
-        GPUL__EXIT__OUT_OF_MEMORY__UNKNOWN, GPUL__EXIT__OUT_OF_MEMORY__NO,
-        GPUL__EXIT__OUT_OF_MEMORY__CGROUP, GPUL__EXIT__OUT_OF_MEMORY__KERNEL};
-    static const struct {
-        uint32_t signal;
-        uint32_t code;
-        int judgement;
-        bool is_told;
-    } table[] = {
-        {9, 0, UNKNOWN, true},   {6, 0, UNKNOWN, true},
-        {7, 0, UNKNOWN, true},   {0, 137, UNKNOWN, true},
-        {0, 134, UNKNOWN, true}, {15, 0, UNKNOWN, false},
-        {11, 0, UNKNOWN, false}, {0, 143, UNKNOWN, false},
-        {0, 1, UNKNOWN, false},  {0, 9, UNKNOWN, false},
-        {9, 0, NO, false},       {0, 137, NO, false},
-        {0, 1, CGROUP, true},    {15, 0, CGROUP, true},
-        {9, 0, KERNEL, true},
-    };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct record r = stage();
-        struct gpul_buf out;
-        exits[0].signal = table[i].signal;
-        exits[0].code = table[i].code;
-        exits[0].out_of_memory = judged[table[i].judgement];
-        exits[0].rss_bytes = 31u << 20;
-        gpul_buf_init(&out, FAILURE_TEXT_BYTES_MAX);
-        assert_int_equal(failure_text(&out, &r, NULL), 0);
-        bool is_told =
-            strstr(gpul_buf_text(&out), "its memory was 31 MiB at most\n");
-        assert_int_equal(is_told, table[i].is_told);
-        gpul_buf_release(&out);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,7 +261,6 @@ int main(void)
         cmocka_unit_test(test_many_causes),
         cmocka_unit_test(test_long_tail),
         cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_memory_matters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
