@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "common/units.h"
+
 /* Over this, more machines do not explain it. */
 #define ABOVE_LINEAR 1.05
 
@@ -74,15 +76,15 @@ int efficiency_check(const struct efficiency_point *points, size_t count,
     for (size_t i = 0; i < count; i++) {
         if (points[i].ranks == 0 || points[i].nodes == 0) {
             return gpul_fail(err, GPUL_EINVAL,
-                             "measurement %zu: %u ranks on %u nodes", i + 1,
+                             "measurement %zu has %u ranks and %u nodes", i + 1,
                              (unsigned int)points[i].ranks,
                              (unsigned int)points[i].nodes);
         }
         if (points[i].repeats > EFFICIENCY_REPEATS_MAX) {
-            return gpul_fail(err, GPUL_ELIMIT,
-                             "%zu repeats on %u nodes; at most %d count",
-                             points[i].repeats, (unsigned int)points[i].nodes,
-                             EFFICIENCY_REPEATS_MAX);
+            return gpul_fail(
+                err, GPUL_ELIMIT, "%zu repeats on %u node%s; at most %d count",
+                points[i].repeats, (unsigned int)points[i].nodes,
+                gpul_plural(points[i].nodes), EFFICIENCY_REPEATS_MAX);
         }
     }
     return 0;
@@ -168,9 +170,9 @@ int efficiency_make(struct efficiency_row *rows,
     summarize(&base, &points[reference]);
     if (base.rates.count == 0) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "no repeat on %u nodes gave a figure, and all others "
-                         "stand against it; name another reference",
-                         (unsigned int)base.nodes);
+                         "no repeat on %u node%s gave a figure, and all "
+                         "others stand against it; name another reference",
+                         (unsigned int)base.nodes, gpul_plural(base.nodes));
     }
     gpul_rng_init(&rng, seed);
     for (size_t i = 0; i < count; i++) {

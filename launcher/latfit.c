@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "launcher/latfit_inside.h"
 #include "launcher/leastsq.h"
 
@@ -25,17 +26,18 @@ int latfit_check(const struct latfit_point *points, size_t count, size_t least,
 {
     if (count < least || count > LATFIT_POINTS_MAX) {
         return gpul_fail(err, GPUL_EINVAL,
-                         "%zu points; a fit needs %zu to %d of them", count,
-                         least, LATFIT_POINTS_MAX);
+                         "%zu point%s; a fit needs %zu to %d of them", count,
+                         gpul_plural(count), least, LATFIT_POINTS_MAX);
     }
     for (size_t i = 0; i < count; i++) {
         const struct latfit_point *p = &points[i];
         if (p->ranks < 2 || !(p->bytes > 0) || !(p->seconds > 0) ||
             !isfinite(p->bytes) || !isfinite(p->seconds)) {
             return gpul_fail(err, GPUL_EINVAL,
-                             "point %zu of a fit (%g bytes in %g s on %u "
-                             "ranks) is no measurement; leave it out",
-                             i, p->bytes, p->seconds, (unsigned int)p->ranks);
+                             "point %zu of a fit (%g bytes in %g s, %u "
+                             "rank%s) is no measurement; leave it out",
+                             i, p->bytes, p->seconds, (unsigned int)p->ranks,
+                             gpul_plural(p->ranks));
         }
     }
     return 0;

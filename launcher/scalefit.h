@@ -22,7 +22,10 @@
  *
  * Few points seldom tell these shapes apart, and far out they differ most. So
  * the best one gives the value, and the interval spans all that the points do
- * not refute, each with its bootstrap over the repeats.
+ * not refute; and, beyond the last count, how it goes on from the last two
+ * counts if from there on it grows as the next slower shape or the next faster
+ * one, since jobs follow no shape for ever. A limit that is first met beyond
+ * the last count, such as a full uplink, no interval of this kind knows.
  *
  * Sources: N. Gunther, "Guerrilla Capacity Planning", 2007 (the universal
  * law); G. Amdahl, "Validity of the single processor approach", 1967;
@@ -63,13 +66,13 @@ enum {
 };
 
 struct scalefit_model {
-    bool is_fitted;  /* enough counts, and they tell its constants apart */
-    bool is_refuted; /* further off than the best, more than the noise allows */
-    double c;        /* of u; seconds times nodes for a unit of work */
-    double d;        /* c s of "universal" */
-    double e;        /* c q of "universal", else 0 */
-    double error_max;
-    double error_rms;
+    bool is_fitted;   /* enough counts, and they tell its constants apart */
+    bool is_refuted;  /* off by more than noise and the best shape explain */
+    double c;         /* of u; seconds times nodes for a unit of work */
+    double d;         /* c s of "universal" */
+    double e;         /* c q of "universal", else 0 */
+    double error_max; /* the largest |fit - u| / u */
+    double error;     /* root of their squares over the points to spare */
 };
 
 /* Borrows the points, and their rates. */
@@ -77,29 +80,41 @@ struct scalefit {
     const struct efficiency_point *points;
     size_t count;
     size_t reference;
+    double costs[EFFICIENCY_COUNTS_MAX]; /* u of each point's median */
     struct scalefit_model models[SCALEFIT_SHAPES];
-    enum scalefit_shape best;
-    double noise; /* relative, of one median */
+    enum scalefit_shape best; /* the least error */
+    double noise;             /* relative standard error of one median */
     uint32_t nodes_min;
     uint32_t nodes_max;
 };
 
 /* Fit every shape to the medians; efficiencies stand against
- * points[reference]. Errors: GPUL_EINVAL and why where nothing can be said:
- * fewer than SCALEFIT_COUNTS_MIN different counts of nodes, fewer than
- * EFFICIENCY_REPEATS_MIN figures at one of them, ranks a node that differ, the
- * best shape off by more than SCALEFIT_ERROR_MAX, more work done by one node
- * of many than by one of few. GPUL_ELIMIT as efficiency_make. */
+ * points[reference]. A shape is refuted when its error is above 2.5 times the
+ * noise and one percent, and above 1.5 times the least. Errors: GPUL_EINVAL
+ * and why where nothing can be said: fewer than SCALEFIT_COUNTS_MIN different
+ * counts of nodes, fewer than EFFICIENCY_REPEATS_MIN figures at one of them,
+ * ranks a node that differ, more work done by one node of many than by one of
+ * few, the best shape off by more than SCALEFIT_ERROR_MAX. GPUL_ELIMIT as
+ * efficiency_make. */
 int scalefit_make(struct scalefit *out, const struct efficiency_point *points,
                   size_t count, size_t reference, struct gpul_error *err);
+
+/* u of one shape at so many nodes; 0 if it is not fitted. */
+double scalefit_cost(const struct scalefit *fit, enum scalefit_shape shape,
+                     uint32_t nodes);
 
 struct scalefit_prediction {
     struct gpul_estimate rate;       /* X, work of the whole job in a second */
     struct gpul_estimate efficiency; /* within 0 .. 1 */
 };
 
-/* At so many nodes; the same for the same seed. Errors: GPUL_EINVAL for a
- * count below the smallest that was measured. */
+/* At so many nodes; the same for the same seed. The interval is that of one
+ * more median of as many repeats: over the shapes that are not refuted, the
+ * middle 95 % of GPUL_BOOTSTRAP_DRAWS fits to resampled repeats, and one
+ * percent more to both sides. Resampled are the deviations of all counts from
+ * their means in one pool, since of three repeats alone there are not many
+ * medians. Errors: GPUL_EINVAL for a count below the smallest that was
+ * measured; GPUL_ENOMEM. */
 int scalefit_predict(struct scalefit_prediction *out,
                      const struct scalefit *fit, uint32_t nodes, uint64_t seed,
                      struct gpul_error *err);

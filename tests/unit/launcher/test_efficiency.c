@@ -168,7 +168,7 @@ static void test_refusals(void **state)
     struct efficiency_row rows[2];
     assert_refused(
         efficiency_make(rows, points, 2, 0, EFFICIENCY_WEAK, 1, &err),
-        GPUL_EINVAL, &err, "measurement 2: 0 ranks on 2 nodes");
+        GPUL_EINVAL, &err, "measurement 2 has 0 ranks and 2 nodes");
     points[1] = (struct efficiency_point){2, 2, rates + 1, 3};
     assert_refused(
         efficiency_make(rows, points, 2, 1, EFFICIENCY_WEAK, 1, &err),

@@ -296,7 +296,7 @@ static void test_bad_points(void **state)
                    "fewer than 3 sizes");
     assert_refused(latfit_line(&line, points, 2, &err), &err, "of one size");
     points[0].ranks = points[1].ranks = points[2].ranks = 1;
-    assert_refused(latfit_line(&line, points, 3, &err), &err, "on 1 ranks");
+    assert_refused(latfit_line(&line, points, 3, &err), &err, "1 rank)");
 }
 
 /* Nothing but latency, or nothing but bytes: no asymptote, no size from which

@@ -157,7 +157,7 @@ static void test_refusals(void **state)
     assert_refused(latfit_nodes_predict(&estimate, &fit, 16, 1e6, &err), &err,
                    "no prediction: the fit is up to");
     assert_refused(latfit_nodes_predict(&estimate, &fit, 1, 1e6, &err), &err,
-                   "on 1 ranks");
+                   "1 rank)");
     assert_true(estimate.value == 0);
     assert_string_equal(latfit_growth_name(LATFIT_LOG), "log2 n");
     assert_string_equal(latfit_growth_name(LATFIT_RANKS), "n - 1");
