@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "launcher/cli_manifest.h"
+#include "launcher/cli_report.h"
 #include "launcher/cli_value.h"
 #include "proto/limits.h"
 
@@ -18,7 +19,8 @@ static const struct {
     enum plan_verb verb;
 } verbs[] = {
     {"run", PLAN_RUN},   {"env", PLAN_ENV},           {"secret", PLAN_SECRET},
-    {"join", PLAN_JOIN}, {"manifest", PLAN_MANIFEST}, {"help", PLAN_HELP},
+    {"join", PLAN_JOIN}, {"manifest", PLAN_MANIFEST}, {"report", PLAN_REPORT},
+    {"diff", PLAN_DIFF}, {"help", PLAN_HELP},
 };
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
 
@@ -129,7 +131,7 @@ static int parse_topic(struct plan *plan, int argc, char *const argv[],
     if (topic == 0 || topic == PLAN_HELP) {
         return gpul_fail(err, GPUL_EINVAL,
                          "help: no such topic \"%s\"; there are run, env, "
-                         "secret, join and manifest",
+                         "secret, join, manifest, report and diff",
                          argv[argc == 1 ? 0 : 1]);
     }
     plan->help_topic = topic;
@@ -171,11 +173,11 @@ static int unknown_verb(const char *word, struct gpul_error *err)
                          "run goes after --)",
                          word, near);
     }
-    return gpul_fail(
-        err, GPUL_EINVAL,
-        "unknown verb \"%s\"; there are run, env, secret, "
-        "join, manifest and help, and a command to run goes after --",
-        word);
+    return gpul_fail(err, GPUL_EINVAL,
+                     "unknown verb \"%s\"; there are run, env, secret, "
+                     "join, manifest, report, diff and help, and a command to "
+                     "run goes after --",
+                     word);
 }
 
 /* Consumes the verb, if there is one. */
@@ -301,6 +303,9 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
     }
     if (plan->verb == PLAN_MANIFEST) {
         return cli_manifest_parse(plan, argc - consumed, argv + consumed, err);
+    }
+    if (plan->verb == PLAN_REPORT || plan->verb == PLAN_DIFF) {
+        return cli_report_parse(plan, argc - consumed, argv + consumed, err);
     }
     struct parse p = {plan, getenv, getenv_arg};
     if (plan->verb == PLAN_JOIN) {

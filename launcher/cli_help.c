@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cli.h"
 #include "launcher/cli_manifest.h"
+#include "launcher/cli_report.h"
 #include "launcher/cli_value.h"
 
 static const char program_head[] =
@@ -9,7 +10,9 @@ static const char program_head[] =
     "       gpulaunch secret [FILE]\n"
     "       gpulaunch join ADDR:PORT --job ID --secret-file FILE\n"
     "       gpulaunch manifest KIND --nodes N [options] -- COMMAND...\n"
-    "       gpulaunch help [run|env|secret|join|manifest]\n"
+    "       gpulaunch report RECORD [--html FILE] [--junit FILE]\n"
+    "       gpulaunch diff BEFORE AFTER\n"
+    "       gpulaunch help [run|env|secret|join|manifest|report|diff]\n"
     "\n"
     "Bring nodes together, prove that they can train, and run COMMAND on all\n"
     "of them with the environment that TensorFlow, PyTorch, JAX and Horovod\n"
@@ -131,6 +134,9 @@ int cli_help(struct gpul_buf *out, enum plan_verb topic)
     }
     if (topic == PLAN_MANIFEST) {
         return cli_manifest_help(out);
+    }
+    if (topic == PLAN_REPORT || topic == PLAN_DIFF) {
+        return cli_report_help(out, topic);
     }
     options.table = option_table(&options.count);
     gpul_buf_append_text(out, topic == PLAN_RUN   ? run_head

@@ -13,6 +13,7 @@
 #include "common/startup.h"
 #include "common/writeall.h"
 #include "launcher/cli.h"
+#include "launcher/drawing.h"
 #include "launcher/jobsecret.h"
 #include "launcher/joining.h"
 #include "launcher/makesecret.h"
@@ -99,6 +100,28 @@ static int make_secret(const char *path)
     return rc == 0 ? 0 : why == EPIPE ? SESSION_EXIT_PIPE : fail(&err);
 }
 
+static int draw_record(const struct plan *plan)
+{
+    struct gpul_error err = {0};
+    struct dossier d;
+    dossier_init(&d);
+    int rc = drawing_read(&d, plan->records[0], &err);
+    if (rc == 0) {
+        rc = drawing_write(&plan->drawings, &d, &err);
+    }
+    dossier_release(&d);
+    return rc == 0 ? 0 : fail(&err);
+}
+
+static int compare_records(const struct plan *plan)
+{
+    struct gpul_error err = {0};
+    bool is_same = false;
+    int rc =
+        drawing_compare(&is_same, plan->records[0], plan->records[1], &err);
+    return rc != 0 ? fail(&err) : is_same ? 0 : 1;
+}
+
 static int run(const struct plan *plan)
 {
     struct gpul_error err = {0};
@@ -114,6 +137,10 @@ static int run(const struct plan *plan)
         return code;
     case PLAN_MANIFEST:
         return print_manifest(&plan->manifest);
+    case PLAN_REPORT:
+        return draw_record(plan);
+    case PLAN_DIFF:
+        return compare_records(plan);
     case PLAN_VERSION:
         return print("gpulaunch " GPULAUNCH_VERSION "\n");
     default: /* run, env */

@@ -15,6 +15,7 @@
 #include "common/rankset.h"
 #include "common/rolemap.h"
 #include "launcher/allocation.h"
+#include "launcher/drawing.h"
 #include "launcher/manifest.h"
 #include "launcher/nodes.h"
 #include "launcher/option_table.h"
@@ -29,6 +30,8 @@ enum plan_verb {
     PLAN_SECRET = 5,
     PLAN_JOIN = 6,
     PLAN_MANIFEST = 7,
+    PLAN_REPORT = 12,
+    PLAN_DIFF = 13,
 };
 
 enum plan_per_node {
@@ -162,6 +165,8 @@ struct plan {
     bool is_verbose;
     bool is_quiet;
     enum plan_choice color;
+    struct drawings drawings; /* of records */
+    const char *records[2];   /* of report, the first; of diff */
     struct manifest manifest; /* of the verb */
     char **manifest_options;  /* owned, and what is in it */
     bool has_rank;

@@ -304,13 +304,26 @@ static void test_refusals(void **state)
          "--)"},
         {"", "train.py",
          "unknown verb \"train.py\"; there are run, env, secret, join, "
-         "manifest and help, and a command to run goes after --"},
+         "manifest, report, diff and help, and a command to run goes after "
+         "--"},
         {"", "--local python train.py",
          "\"python\" is not an option; put -- before the command: gpulaunch "
          "[options] -- python ..."},
         {"", "help check",
          "help: no such topic \"check\"; there are run, env, secret, "
-         "join and manifest"},
+         "join, manifest, report and diff"},
+        {"", "report",
+         "report: of which record? gpulaunch report RECORD --html FILE"},
+        {"", "report a",
+         "report: what is to be drawn? --html FILE, --junit FILE or "
+         "--prometheus FILE; FILE - is standard output"},
+        {"", "report --html - a b",
+         "report: \"b\" is one argument too many; it takes one record"},
+        {"", "report a --html=", "--html: the name of a file is empty"},
+        {"", "diff a", "diff: which two records? gpulaunch diff BEFORE AFTER"},
+        {"", "diff a b c",
+         "diff: \"c\" is one argument too many; it takes two records"},
+        {"", "diff a --local", "unknown option --local"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct line l;
