@@ -7,17 +7,18 @@
  * others, "ZeRO: memory optimizations toward training trillion parameter
  * models", 2020, section 3 and figure 1):
  *
- *                  weights  gradients  optimizer (bf16 / fp32)
- *     bf16 / fp32  2P / 4P  2P / 4P    12P / 8P
+ *                  weights  gradients  optimizer
+ *     bf16         2P       2P         12P
+ *     fp32         4P       4P         8P
  *     stage 1      .        .          / n
  *     stage 2      .        / n        / n
  *     stage 3      / n      / n        / n
  *
- * bf16 keeps a copy of the weights in fp32, which is in its 12. Activations of
- * a transformer with l layers, hidden size h, a heads, b sequences of s tokens
+ * bf16 keeps a copy of the weights in fp32, which is in its 12. In stage 3 the
+ * weights of the layer at work are there in full as well. Activations of a
+ * transformer with l layers, hidden size h, a heads, b sequences of s tokens
  * on each GPU at a time (V. Korthikanti and others, "Reducing activation
- * recomputation in large transformer models", 2022, equations 1 and 2, and
- * section 5):
+ * recomputation in large transformer models", 2022, equation 1 and section 5):
  *
  *     all kept              l s b h (34 + 5 a s / h)
  *     attention recomputed  l s b h 34
@@ -94,11 +95,12 @@ struct planning_model {
     uint32_t zero_stage; /* 0 .. 3 */
 };
 
-/* Fill in what is not given: h = 128 l and P = 12 l h^2, the shape of GPT-3
- * (T. Brown and others, 2020, table 2.1; 12 l h^2 from Korthikanti, equation 2
- * without the vocabulary); heads of 128; 4096 tokens; one sequence. Errors:
- * GPUL_EINVAL for parameters that are not known, values that are not positive,
- * a stage over 3. */
+/* Fill in what is not given: P = 12 l h^2 (D. Narayanan and others, "Efficient
+ * large-scale language model training on GPU clusters using Megatron-LM",
+ * 2021, equation 2 without the vocabulary) and h = 128 l with heads of 128, the
+ * shape of GPT-3 (T. Brown and others, 2020, table 2.1); 4096 tokens; one
+ * sequence. Errors: GPUL_EINVAL for parameters that are not known, values that
+ * are not positive, a stage over 3. */
 int planning_complete(struct planning_model *model, struct gpul_error *err);
 
 /* Bytes on one GPU. */
@@ -106,9 +108,11 @@ struct planning_memory {
     double weights;
     double gradients;
     double optimizer;
+    double gathered; /* the layer at work, of stage 3 */
     double activations;
     double total;
-    enum planning_source source;
+    enum planning_source source;             /* of all but activations */
+    enum planning_source activations_source; /* and of the total */
 };
 
 /* Of a completed model on so many GPUs, one at least. */
@@ -117,22 +121,29 @@ void planning_memory_need(struct planning_memory *out,
 
 struct planning_machine {
     struct planning_value gpu_bytes;     /* memory of one GPU */
-    struct planning_value gpus_per_node; /* whole, 1 at least */
+    struct planning_value gpus_per_node; /* whole, 1 to 1024 */
     /* Of the memory, for the model; the rest is the driver's, the
-     * communication library's, and lost in pieces. */
+     * communication library's, and lost in pieces. Unknown:
+     * PLANNING_USABLE_SHARE is assumed. */
     struct planning_value usable_share;
 };
 
-/* What is assumed of usable_share. */
 #define PLANNING_USABLE_SHARE 0.90
 
 enum { PLANNING_NODES_MAX = 100000 };
 
-/* The smallest count of nodes on which the model fits, and the need of one GPU
- * there. Errors: GPUL_EINVAL for a machine that is not known; GPUL_ELIMIT when
- * it fits on no count, saying what of it does not become less with more nodes,
- * and what would help. */
-int planning_smallest(uint32_t *nodes, struct planning_memory *need,
+struct planning_fit {
+    uint32_t nodes;              /* the fewest */
+    struct planning_memory need; /* of one GPU there */
+    double usable_bytes;         /* of one GPU */
+    enum planning_source source; /* the worst of model and machine */
+};
+
+/* The smallest count of nodes on which a completed model fits. Errors:
+ * GPUL_EINVAL for a machine that is not known; GPUL_ELIMIT when it fits on no
+ * count, saying what one GPU needs however many there are, and what would
+ * help; `need` then has that. */
+int planning_smallest(struct planning_fit *out,
                       const struct planning_model *model,
                       const struct planning_machine *machine,
                       struct gpul_error *err);
@@ -161,9 +172,9 @@ struct planning_prediction {
 };
 
 /* The interval has that of the all-reduce, and all overlaps where that is not
- * known; then the value is that of none, the slowest. Errors: GPUL_EINVAL for
- * a compute time or an all-reduce that is not known, an overlap outside 0 ..
- * 1. */
+ * known; then the value is that of none, the slowest, and assumed. Errors:
+ * GPUL_EINVAL for a compute time or an all-reduce that is not known, an
+ * overlap outside 0 .. 1. */
 int planning_predict(struct planning_prediction *out,
                      const struct planning_step *step, struct gpul_error *err);
 
