@@ -323,7 +323,7 @@ static void test_refusals(void **state)
         {"", "diff a", "diff: which two records? gpulaunch diff BEFORE AFTER"},
         {"", "diff a b c",
          "diff: \"c\" is one argument too many; it takes two records"},
-        {"", "diff a --local", "unknown option --local"},
+        {"", "diff a --local", "unknown option --local; see --help"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct line l;
