@@ -10,11 +10,9 @@
 enum {
     /* Known good partners that are tried before a node stays unknown. */
     TRIES_MAX = 3,
-    /* So few nodes that, once something is wrong, all pairs are measured. */
+    /* So few nodes that all pairs are measured where a third is bad: a good
+     * one may have met nobody but bad ones. */
     SMALL = 8,
-    /* Paths that turned out good alone, none bad: it is the shared network,
-     * and the others need no test. */
-    SHARED_ENOUGH = 3,
 };
 
 /* ---- memory ---- */
@@ -226,12 +224,6 @@ static bool plan_fixed(struct pairsearch *s)
 
 /* ---- suspects and good partners ---- */
 
-static bool is_good(const struct pairsearch_inner *node)
-{
-    return node->ends[0].levels[LEVEL_RATE].is_good &&
-           node->ends[1].levels[LEVEL_RATE].is_good;
-}
-
 /* Would another known good partner tell more? */
 static bool asks(const struct pairsearch_end *end)
 {
@@ -252,7 +244,7 @@ static void set_roles(struct pairsearch *s)
 {
     for (uint32_t i = 0; i < s->node_count; i++) {
         const struct pairsearch_inner *node = &s->inner[i];
-        s->roles[i] = is_good(node) ? PAIRING_HELPS
+        s->roles[i] = pairsearch_is_good(node) ? PAIRING_HELPS
                       : asks(&node->ends[0]) || asks(&node->ends[1])
                           ? PAIRING_ASKS
                           : PAIRING_RESTS;
@@ -285,6 +277,18 @@ static void add_far(struct pairsearch *s)
                                  s->roles, may_meet, s);
 }
 
+static bool are_many_bad(const struct pairsearch *s)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        const struct pairsearch_end *ends = s->inner[i].ends;
+        bad +=
+            !pairsearch_is_good(&s->inner[i]) &&
+            ends[0].levels[LEVEL_RATE].bad + ends[1].levels[LEVEL_RATE].bad > 0;
+    }
+    return 3 * bad >= s->node_count;
+}
+
 static bool plan_cross(struct pairsearch *s)
 {
     if (s->is_cross_over || s->config.is_all_pairs || s->node_count < 4 ||
@@ -297,125 +301,11 @@ static bool plan_cross(struct pairsearch *s)
     s->pair_count =
         pairing_cross(s->pairs, s->node_count, s->roles, may_meet, s);
     add_closing(s);
-    if (s->together_count == 2 ||
-        (s->node_count <= SMALL && s->bad_cells > 0)) {
+    if (s->together_count == 2 || (s->node_count <= SMALL && are_many_bad(s))) {
         add_far(s);
     }
     s->is_cross_over = s->pair_count == 0;
     return !s->is_cross_over;
-}
-
-/* ---- again, alone ---- */
-
-static bool is_tested_alone(const struct pairsearch *s, uint32_t node)
-{
-    uint32_t i = s->inner[node].first;
-    while (i != PAIRSEARCH_NO_RECORD) {
-        const struct pairsearch_record *r = &s->records[i];
-        if (r->alone_round > 0) {
-            return true;
-        }
-        i = r->next[pairsearch_side(r, node)];
-    }
-    return false;
-}
-
-/* The record by which a node is slow with a known good partner; the last one,
- * since that partner is in another place. */
-static uint32_t find_against(const struct pairsearch *s, uint32_t node)
-{
-    uint32_t i = s->inner[node].first;
-    while (i != PAIRSEARCH_NO_RECORD) {
-        const struct pairsearch_record *r = &s->records[i];
-        unsigned side = pairsearch_side(r, node);
-        for (unsigned as = 0; as < 2; as++) {
-            unsigned d = side ^ as;
-            if (pairsearch_is_named(&s->inner[node].ends[as], LEVEL_RATE) &&
-                pairsearch_end_of(s, r, d, 1 - as)
-                    ->levels[LEVEL_RATE]
-                    .is_good &&
-                pairsearch_mark(s, pairsearch_cell_of(r, d), LEVEL_RATE) ==
-                    MARK_BAD) {
-                return i;
-            }
-        }
-        i = r->next[side];
-    }
-    return PAIRSEARCH_NO_RECORD;
-}
-
-static uint32_t find_node_alone(const struct pairsearch *s)
-{
-    for (uint32_t node = 0; node < s->node_count; node++) {
-        const struct pairsearch_end *ends = s->inner[node].ends;
-        if ((pairsearch_is_named(&ends[0], LEVEL_RATE) ||
-             pairsearch_is_named(&ends[1], LEVEL_RATE)) &&
-            !is_tested_alone(s, node)) {
-            return find_against(s, node);
-        }
-    }
-    return PAIRSEARCH_NO_RECORD;
-}
-
-/* Is it bad, and is that not the fault of a node that is named? */
-static bool is_suspect(const struct pairsearch *s,
-                       const struct pairsearch_record *r,
-                       enum pairsearch_level level)
-{
-    for (unsigned d = 0; d < 2; d++) {
-        if (pairsearch_mark(s, pairsearch_cell_of(r, d), level) == MARK_BAD &&
-            !pairsearch_is_named(pairsearch_end_of(s, r, d, 0), level) &&
-            !pairsearch_is_named(pairsearch_end_of(s, r, d, 1), level)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static uint32_t find_path_alone(const struct pairsearch *s,
-                                enum pairsearch_level level)
-{
-    bool is_enough =
-        s->shared_pairs >= SHARED_ENOUGH && s->alone_bad_pairs == 0;
-    for (uint32_t i = 0; i < s->record_count; i++) {
-        const struct pairsearch_record *r = &s->records[i];
-        if (r->alone_round > 0 || !is_suspect(s, r, level)) {
-            continue;
-        }
-        if (level == LEVEL_RATE &&
-            (is_enough || pairsearch_has_shared(s, r->nodes[0]) ||
-             pairsearch_has_shared(s, r->nodes[1]))) {
-            continue;
-        }
-        return i;
-    }
-    return PAIRSEARCH_NO_RECORD;
-}
-
-static bool plan_alone(struct pairsearch *s)
-{
-    if (s->is_alone_over || s->alone_count == PAIRSEARCH_ALONE_MAX) {
-        return false;
-    }
-    pairsearch_judge_usual(s);
-    uint32_t i = find_node_alone(s);
-    if (i == PAIRSEARCH_NO_RECORD) {
-        i = find_path_alone(s, LEVEL_REACH);
-    }
-    if (i == PAIRSEARCH_NO_RECORD) {
-        i = find_path_alone(s, LEVEL_RATE);
-    }
-    s->is_alone_over = i == PAIRSEARCH_NO_RECORD;
-    if (s->is_alone_over) {
-        return false;
-    }
-    struct pairsearch_record *r = &s->records[i];
-    r->alone_round = (uint16_t)(s->number + 1);
-    s->kind = PAIRSEARCH_ALONE;
-    s->pairs[0] = (struct pairing_pair){.a = r->nodes[0], .b = r->nodes[1]};
-    s->pair_records[0] = i;
-    s->pair_count = 1;
-    return true;
 }
 
 /* ---- rounds ---- */
@@ -444,11 +334,7 @@ static bool plan_pairs(struct pairsearch *s)
         s->together_count++;
         return true;
     }
-    if (plan_alone(s)) {
-        s->alone_count++;
-        return true;
-    }
-    return false;
+    return pairsearch_plan_alone(s);
 }
 
 static bool plan_groups(struct pairsearch *s)

@@ -5,6 +5,7 @@
  *     pairsearch.c          which round comes next, and its figures in
  *     pairsearch_judge.c    what the figures so far show of each node's ends
  *     pairsearch_verdict.c  verdicts out of that
+ *     pairsearch_alone.c    what is bad, again while all others are silent
  *     pairsearch_groups.c   halves and quarters
  */
 #ifndef COORDINATOR_PAIRSEARCH_INSIDE_H
@@ -97,7 +98,6 @@ struct pairsearch {
 
     /* what the figures show */
     struct pairsearch_reference reference;
-    uint32_t bad_cells;
     uint32_t shared_pairs;    /* bad while others ran, good alone */
     uint32_t alone_bad_pairs; /* bad alone too */
     uint32_t faster_nodes;
@@ -151,6 +151,13 @@ pairsearch_end_of(const struct pairsearch *s, const struct pairsearch_record *r,
     return &s->inner[r->nodes[direction ^ as]].ends[as];
 }
 
+/* It sends well and receives well. */
+static inline bool pairsearch_is_good(const struct pairsearch_inner *node)
+{
+    return node->ends[0].levels[LEVEL_RATE].is_good &&
+           node->ends[1].levels[LEVEL_RATE].is_good;
+}
+
 /* Bad with everybody that it was measured with, two known good among them. */
 static inline bool pairsearch_is_named(const struct pairsearch_end *end,
                                        enum pairsearch_level level)
@@ -170,6 +177,11 @@ void pairsearch_conclude(struct pairsearch *s);
 
 /* Some node, path or group is named. */
 bool pairsearch_has_found(const struct pairsearch *s);
+
+/* ---- pairsearch_alone.c ---- */
+
+/* The next round of one pair; false: none. */
+bool pairsearch_plan_alone(struct pairsearch *s);
 
 /* ---- pairsearch_groups.c ---- */
 

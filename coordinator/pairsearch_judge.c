@@ -243,7 +243,6 @@ bool pairsearch_has_shared(const struct pairsearch *s, uint32_t node)
 
 static void count_all(struct pairsearch *s)
 {
-    s->bad_cells = 0;
     s->shared_pairs = 0;
     s->alone_bad_pairs = 0;
     for (uint32_t i = 0; i < s->record_count; i++) {
@@ -254,7 +253,6 @@ static void count_all(struct pairsearch *s)
                                           LEVEL_RATE) == MARK_BAD;
             count_against(s, r, d, LEVEL_REACH);
             count_against(s, r, d, LEVEL_RATE);
-            s->bad_cells += is_bad;
             is_bad_alone = is_bad_alone || (is_bad && r->alone_round > 0);
         }
         s->shared_pairs += pairsearch_is_shared(s, r);
@@ -283,8 +281,7 @@ void pairsearch_judge_usual(struct pairsearch *s)
     for (uint32_t i = 0; i < s->node_count; i++) {
         const struct pairsearch_end *ends = s->inner[i].ends;
         measured += ends[0].best > 0 || ends[1].best > 0;
-        good += ends[0].levels[LEVEL_RATE].is_good &&
-                ends[1].levels[LEVEL_RATE].is_good;
+        good += pairsearch_is_good(&s->inner[i]);
     }
     s->faster_nodes = 0;
     if (good < measured - good) {

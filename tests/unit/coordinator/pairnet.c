@@ -4,7 +4,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -149,6 +148,42 @@ static double share(const struct pairnet *net,
     return crossing == 0 ? 0 : net->middle / crossing;
 }
 
+static void tell_rate(struct pairnet *net, const struct pairsearch_figure *f)
+{
+    if (f->status == PAIRSEARCH_MEASURED) {
+        gpul_buf_appendf(net->story, " %.1f", f->bytes_per_s / 1e9);
+    } else {
+        gpul_buf_append_text(net->story, " -");
+    }
+}
+
+/* "  2-3 10.0 5.0" */
+static void tell_pair(struct pairnet *net, const struct pairing_pair *pair,
+                      const struct pairsearch_measure *m)
+{
+    if (net->story != NULL) {
+        gpul_buf_appendf(net->story, "  %u-%u", pair->a, pair->b);
+        tell_rate(net, &m->a_to_b);
+        tell_rate(net, &m->b_to_a);
+    }
+}
+
+static void tell_round(struct pairnet *net,
+                       const struct pairsearch_round *round)
+{
+    static const char *const kinds[] = {
+        [PAIRSEARCH_NEIGHBOURS] = "neighbours",
+        [PAIRSEARCH_CROSS] = "cross",
+        [PAIRSEARCH_ALL] = "all",
+        [PAIRSEARCH_ALONE] = "alone",
+        [PAIRSEARCH_GROUPS] = "groups",
+    };
+    if (net->story != NULL) {
+        gpul_buf_appendf(net->story, "%s%u %s:", round->number > 1 ? "\n" : "",
+                         round->number, kinds[round->kind]);
+    }
+}
+
 static void answer_pairs(struct pairnet *net,
                          const struct pairsearch_round *round)
 {
@@ -159,10 +194,7 @@ static void answer_pairs(struct pairnet *net,
         struct pairsearch_measure m;
         m.a_to_b = figure(net, a, b, middle);
         m.b_to_a = figure(net, b, a, middle);
-        if (net->prints) {
-            printf(" %u-%u:%.1f/%.1f", a, b, m.a_to_b.bytes_per_s / 1e9,
-                   m.b_to_a.bytes_per_s / 1e9);
-        }
+        tell_pair(net, &round->pairs[i], &m);
         pairsearch_report(net->search, i, &m);
     }
 }
@@ -175,6 +207,11 @@ static void answer_groups(struct pairnet *net,
         f.bytes_per_s = PAIRNET_RATE * draw_noise(net);
         if (round->groups[i].count > net->whole_from) {
             f.bytes_per_s = net->whole;
+        }
+        if (net->story != NULL) {
+            gpul_buf_appendf(net->story, "  %u+%u", round->groups[i].first,
+                             round->groups[i].count);
+            tell_rate(net, &f);
         }
         pairsearch_report_group(net->search, i, &f);
     }
@@ -211,9 +248,7 @@ void pairnet_run(struct pairnet *net)
     assert_int_equal(pairsearch_create(&net->search, &net->config, NULL), 0);
     while (pairsearch_next(net->search, &round)) {
         check_round(net, &round);
-        if (net->prints) {
-            printf("round %u (%d):", round.number, (int)round.kind);
-        }
+        tell_round(net, &round);
         if (round.kind == PAIRSEARCH_GROUPS) {
             net->group_rounds++;
             answer_groups(net, &round);
@@ -221,9 +256,6 @@ void pairnet_run(struct pairnet *net)
             net->together_rounds += round.kind != PAIRSEARCH_ALONE;
             net->alone_rounds += round.kind == PAIRSEARCH_ALONE;
             answer_pairs(net, &round);
-        }
-        if (net->prints) {
-            printf("\n");
         }
     }
     assert_false(pairsearch_next(net->search, &round));

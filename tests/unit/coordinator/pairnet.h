@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/buf.h"
 #include "common/rng.h"
 #include "coordinator/pairsearch.h"
 
@@ -47,7 +48,7 @@ struct pairnet {
     uint32_t together_rounds;
     uint32_t alone_rounds;
     uint32_t group_rounds;
-    bool prints; /* each round */
+    struct gpul_buf *story; /* each round is told to; or NULL */
 };
 
 /* A healthy one without noise. The seed is printed if the test fails. */
