@@ -218,8 +218,9 @@ static void test_smallest(void **state)
     for (int round = 0; round < 2000; round++) {
         model = model_of(pow(10, 8 + (double)gpul_rng_below(&rng, 450) / 100));
         model.zero_stage = (uint32_t)gpul_rng_below(&rng, 4);
-        model.checkpointing = gpul_rng_below(&rng, 3);
-        model.precision = gpul_rng_below(&rng, 2);
+        model.checkpointing =
+            (enum planning_checkpointing)gpul_rng_below(&rng, 3);
+        model.precision = (enum planning_precision)gpul_rng_below(&rng, 2);
         planning_complete(&model, NULL);
         machine = machine_of(16 + (double)gpul_rng_below(&rng, 200),
                              1 + (double)gpul_rng_below(&rng, 16));
