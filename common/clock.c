@@ -19,3 +19,8 @@ uint64_t gpul_clock_ns(void)
 {
     return read_ns(CLOCK_MONOTONIC);
 }
+
+uint64_t gpul_clock_real_ns(void)
+{
+    return read_ns(CLOCK_REALTIME);
+}

@@ -10,13 +10,14 @@
  *   away.c        nodes whose agent has died, and its successor
  *   operator.c    the front end's words
  *   placing.c     ranks given out, ports reported
+ *   checking.c    mode CHECK: facts, findings and their end (checking.h)
  *   linking.c     nodes that dial each other, and the addresses they get
  *   members.c     who is where, for the front end
  *   selftest.c    which self-test, the one on host memory, its failures
  *   gputest.c     the self-test on GPUs
  *   running.c     launch, exits, success
  *   relay.c       output, credit, notices, environment reports, signals
- *   relay_input.c standard input and its credit
+ *   relay_input.c standard input and its credit (relay_input.h)
  *   hang.c        training that hangs
  *   ending.c      stop, restart, drain, done
  *
@@ -30,6 +31,7 @@
 
 #include "common/minheap.h"
 #include "coordinator/assign.h"
+#include "coordinator/checking.h"
 #include "coordinator/culprit.h"
 #include "coordinator/facts.h"
 #include "coordinator/guests.h"
@@ -44,6 +46,7 @@
 #include "coordinator/pace.h"
 #include "coordinator/phase.h"
 #include "coordinator/probes.h"
+#include "coordinator/relay_input.h"
 #include "coordinator/rendezvous.h"
 #include "coordinator/roster.h"
 #include "coordinator/stalls.h"
@@ -120,6 +123,7 @@ struct waiting {
 struct rendezvous {
     struct rendezvous_config config;
     uint64_t now_ms;
+    uint64_t real_ns; /* the same by the date; to compare clocks only */
     struct outbox out;
 
     enum phase phase;
@@ -154,6 +158,7 @@ struct rendezvous {
     struct probes scouts; /* GPUs; by node, what each has said */
     struct probes probes;
     struct ids ids;
+    struct checking checking; /* empty but in mode CHECK */
 
     uint64_t *rank_ended; /* bits, by rank */
     struct stopped stopped;
@@ -307,7 +312,7 @@ void placing_repeat(struct rendezvous *r, const struct node *node);
 /* ---- linking.c ---- */
 
 /* Everybody is ready: prove the addresses, if there is anything to prove. */
-void linking_begin(struct rendezvous *r);
+void linking_begin(struct rendezvous *r, const char *why);
 void linking_listening(struct rendezvous *r, struct node *node,
                        const Gpul__LinkListening *listening);
 void linking_report(struct rendezvous *r, struct node *node,
@@ -417,29 +422,6 @@ bool relay_signal(struct rendezvous *r, uint32_t number);
 
 /* The job's warning before its time limit is due. */
 void relay_warning(struct rendezvous *r);
-
-/* ---- relay_input.c ---- */
-
-/* The ranks were launched: let the front end begin; after a restart, let them
- * have what came before. */
-void relay_input_begin(struct rendezvous *r);
-void relay_input(struct rendezvous *r, const Gpul__Input *input);
-void relay_input_credit(struct rendezvous *r, struct node *node,
-                        const Gpul__InputCredit *credit);
-
-/* The ranks are stopped, and others begin with the first byte: these get
- * nothing more, since what comes meanwhile is not for them. */
-void relay_input_end(struct rendezvous *r);
-
-/* This node is gone, or nothing runs there any more. */
-void relay_input_left(struct rendezvous *r, const struct node *node);
-
-/* Has this node been sent input that it has not given credit for? */
-bool relay_input_is_owed(const struct rendezvous *r, const struct node *node);
-
-/* It owes none and is away; and it is back, and knows of its ranks. */
-void relay_input_away(struct rendezvous *r, const struct node *node);
-void relay_input_back(struct rendezvous *r, const struct node *node);
 
 /* ---- hang.c ---- */
 

@@ -44,6 +44,7 @@ static Gpul__JobEnd__Doubles doubles(const struct facts *f)
 static void tell_end(struct rendezvous *r)
 {
     char stopped[GPUL_STOPPED_RANKS_BYTES_MAX + 1];
+    Gpul__FindingCounts counts;
     Gpul__JobEnd end = GPUL__JOB_END__INIT;
     outcome_fill(&r->outcome, &end);
     stopped_format(&r->stopped, stopped);
@@ -52,6 +53,10 @@ static void tell_end(struct rendezvous *r)
     end.generation = r->generation;
     end.restarts = r->outcome.restarts;
     end.doubles = doubles(&r->facts);
+    if (r->job.is_check) {
+        findings_fill(&r->checking.findings, &counts);
+        end.findings = &counts;
+    }
     Gpul__Frame frame = GPUL__FRAME__INIT;
     frame.body_case = GPUL__FRAME__BODY_JOB_END;
     frame.job_end = &end;
@@ -77,6 +82,9 @@ static void done(struct rendezvous *r)
                r->outcome.exit_code, r->outcome.text.bytes);
     core_await_all(r);
     r->phase_half_ms = NEVER_MS;
+    if (r->job.is_check) {
+        checking_interrupted(r);
+    }
     tell_end(r);
     r->is_unheard = true;
     relay_discard(r);
@@ -163,10 +171,11 @@ static uint64_t stop_bound_ms(const struct rendezvous *r)
     return grace_ms + GPUL_DRAIN_DEADLINE_MS;
 }
 
+/* Of a question that has its answer nobody needs to hear. */
 static void tell_stopping(struct rendezvous *r)
 {
-    bool has_ranks = !r->job.is_env || r->outcome.exit_code != 0;
-    if (has_ranks) {
+    bool is_question = r->job.is_env || r->job.is_check;
+    if (!is_question || r->outcome.exit_code != 0) {
         core_tell_text(r, GPUL__EVENT__KIND__STOPPING, NULL, "%s",
                        r->outcome.text.bytes);
     }
@@ -325,6 +334,7 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
             lost_before_launch(r, node, why);
         }
         return;
+    case PHASE_SURVEY:
     case PHASE_LINKS:
     case PHASE_DIALING:
     case PHASE_FACTS:
@@ -440,6 +450,9 @@ void ending_deadline(struct rendezvous *r)
         return;
     case PHASE_ASSIGNING:
         decide_late(r, "took their places", GPUL_READY_DEADLINE_MS);
+        return;
+    case PHASE_SURVEY:
+        decide_late(r, "told their facts", checking_bound_ms(r));
         return;
     case PHASE_LINKS:
         decide_late(r, "told where they listen", linking_bound_ms(r));

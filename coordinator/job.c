@@ -34,7 +34,10 @@ static int check_size(const Gpul__Job *m, struct gpul_error *err)
 
 static int check_mode(const Gpul__Job *m, struct gpul_error *err)
 {
-    if (m->mode != GPUL__JOB__MODE__RUN && m->mode != GPUL__JOB__MODE__ENV) {
+    bool is_known = m->mode == GPUL__JOB__MODE__RUN ||
+                    m->mode == GPUL__JOB__MODE__ENV ||
+                    (m->mode == GPUL__JOB__MODE__CHECK && m->check != NULL);
+    if (!is_known) {
         return gpul_fail(err, GPUL_EINVAL, "the job has no known mode");
     }
     if (m->join_timeout_ms == 0) {
@@ -84,6 +87,11 @@ static void read_fields(struct job *job, const Gpul__Job *m)
 {
     snprintf(job->job_id, sizeof(job->job_id), "%s", m->job_id);
     job->is_env = m->mode == GPUL__JOB__MODE__ENV;
+    job->is_check = m->mode == GPUL__JOB__MODE__CHECK;
+    if (job->is_check) {
+        job->check.is_strict = m->check->is_strict;
+        job->check.survey_deadline_ms = m->check->survey_deadline_ms;
+    }
     job->node_count = m->node_count;
     job->ranks_per_node = m->ranks_per_node;
     job->join_timeout_ms = m->join_timeout_ms;

@@ -16,7 +16,12 @@
 
 struct job {
     char job_id[GPUL_JOB_ID_BYTES_MAX + 1];
-    bool is_env; /* mode ENV: report, start nothing */
+    bool is_env;   /* mode ENV: report, start nothing */
+    bool is_check; /* mode CHECK: judge, start nothing */
+    struct {
+        bool is_strict;
+        uint32_t survey_deadline_ms;
+    } check;
     uint32_t node_count;
     uint32_t ranks_per_node; /* 0: one per GPU of each node */
     uint32_t join_timeout_ms;

@@ -35,13 +35,13 @@ static bool is_wanted(const struct rendezvous *r)
     return r->launches == 0 && (r->roster.is_spread || r->job.wants_interface);
 }
 
-void linking_begin(struct rendezvous *r)
+void linking_begin(struct rendezvous *r, const char *why)
 {
     if (!is_wanted(r)) {
-        placing_announce(r, "every node is ready");
+        placing_announce(r, why);
         return;
     }
-    core_enter(r, PHASE_LINKS, linking_bound_ms(r), "every node is ready");
+    core_enter(r, PHASE_LINKS, linking_bound_ms(r), "%s", why);
     core_await_all(r);
     links_release(&r->links);
     if (links_init(&r->links, r->roster.count) != 0) {
@@ -60,6 +60,10 @@ void linking_begin(struct rendezvous *r)
 static void fail(struct rendezvous *r, const struct node *node,
                  const struct text *why)
 {
+    if (r->job.is_check) {
+        checking_unlinked(r, node, why->bytes);
+        return;
+    }
     outcome_decide(&r->outcome, OUTCOME_CHECK_FAILED, "links_failed", node,
                    "%s", why->bytes);
     ending_begin(r, SIGTERM);

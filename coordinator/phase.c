@@ -16,7 +16,9 @@ static const struct {
 } table[PHASE_COUNT] = {
     [PHASE_START] = {"start", BIT(GATHERING) | BIT(DONE)},
     [PHASE_GATHERING] = {"gathering", BIT(ASSIGNING) | BIT(DONE)},
-    [PHASE_ASSIGNING] = {"assigning", BIT(LINKS) | TESTS | STOPS},
+    [PHASE_ASSIGNING] = {"assigning", BIT(SURVEY) | BIT(LINKS) | TESTS | STOPS},
+    [PHASE_SURVEY] = {"asking the nodes for their facts",
+                      BIT(LINKS) | TESTS | STOPS},
     [PHASE_LINKS] = {"opening its addresses", BIT(DIALING) | STOPS},
     [PHASE_DIALING] = {"dialling the others", TESTS | STOPS},
     [PHASE_FACTS] = {ON_GPUS "facts",

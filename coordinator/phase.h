@@ -13,7 +13,9 @@
  *                                        ^ and from all between     |
  *                                          ASSIGNING and RUNNING    |
  *                                                                    v
- *   Behind ASSIGNING, where addresses are to be proved: LINKS -> DIALING.
+ *   Behind ASSIGNING, in mode CHECK: SURVEY; behind that, where addresses are
+ *   to be proved: LINKS -> DIALING. Mode CHECK goes to DRAINING where others
+ *   go to RUNNING.
  *
  *   every phase from ASSIGNING on ---------------------------> DRAINING
  *   START, GATHERING ------------> DONE <-------------------------+
@@ -28,6 +30,7 @@ enum phase {
     PHASE_START,      /* the front end has not said yet what the job is */
     PHASE_GATHERING,  /* waiting for every node's Hello */
     PHASE_ASSIGNING,  /* for every node's Ready */
+    PHASE_SURVEY,     /* mode CHECK: for every node's facts */
     PHASE_LINKS,      /* for every node to listen on its addresses */
     PHASE_DIALING,    /* for every node to have dialled all others */
     PHASE_FACTS,      /* self-test on GPUs: for every scout's facts */

@@ -21,6 +21,10 @@ static uint64_t member_mask(const struct rendezvous *r)
     if (r->job.is_env) {
         return mask | GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ENV_REPORT);
     }
+    if (r->job.is_check) {
+        mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_SURVEY) |
+                GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_CLOCK_PONG);
+    }
     mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_OUTPUT) |
             GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_INPUT_CREDIT) |
             GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_STALL);
@@ -148,8 +152,13 @@ void placing_ready(struct rendezvous *r, struct node *node,
         return;
     }
     node->port_base = ready->port_base;
-    if (core_answer(r, node)) {
-        linking_begin(r);
+    if (!core_answer(r, node)) {
+        return;
+    }
+    if (r->job.is_check) {
+        checking_survey(r, "every node is ready");
+    } else {
+        linking_begin(r, "every node is ready");
     }
 }
 

@@ -47,6 +47,7 @@ void rendezvous_destroy(struct rendezvous *r)
     gpul_minheap_release(&r->aways);
     gpul_buf_release(&r->roster_frames);
     gputest_release(r);
+    checking_release(r);
     links_release(&r->links);
     input_release(&r->input);
     stalls_release(&r->stalls);
@@ -78,6 +79,12 @@ static void generation_message(struct rendezvous *r, struct node *node,
     switch (frame->body_case) {
     case GPUL__FRAME__BODY_READY:
         placing_ready(r, node, frame->ready);
+        return;
+    case GPUL__FRAME__BODY_SURVEY:
+        checking_surveyed(r, node, frame->survey);
+        return;
+    case GPUL__FRAME__BODY_CLOCK_PONG:
+        checking_pong(r, node, frame->clock_pong);
         return;
     case GPUL__FRAME__BODY_LINK_LISTENING:
         linking_listening(r, node, frame->link_listening);
@@ -275,6 +282,7 @@ int rendezvous_step(struct rendezvous *r, struct rendezvous_actions *actions,
     *actions = (struct rendezvous_actions){0};
     assert(event->now_ms >= r->now_ms);
     r->now_ms = event->now_ms;
+    r->real_ns = event->real_ns;
     outbox_clear(&r->out);
     if (r->phase != PHASE_OVER) {
         dispatch(r, event, is_late);

@@ -47,7 +47,8 @@ enum rendezvous_event_kind {
 /* All pointers are borrowed for the call. */
 struct rendezvous_event {
     enum rendezvous_event_kind kind;
-    uint64_t now_ms; /* of a clock that never goes back */
+    uint64_t now_ms;  /* of a clock that never goes back */
+    uint64_t real_ns; /* CLOCK_REALTIME then */
     /* Chosen by the edge, below the limit of the LISTEN action; may be used
      * again once the connection is closed. */
     uint32_t conn;

@@ -253,6 +253,10 @@ void selftest_fail(struct rendezvous *r, enum outcome_code code,
                    const struct node *node, const char *why)
 {
     r->suspicion.is_held = false;
+    if (r->job.is_check) {
+        checking_failed(r, code, node, why);
+        return;
+    }
     outcome_decide(&r->outcome, code, reason_token(code), node, "%s", why);
     ending_begin(r, SIGTERM);
 }

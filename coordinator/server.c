@@ -327,6 +327,7 @@ static void step(struct server *s, struct rendezvous_event event)
         return;
     }
     event.now_ms = gpul_clock_ms();
+    event.real_ns = gpul_clock_real_ns();
     if (rendezvous_step(s->rendezvous, &actions, &event, &err) != 0) {
         fail(s, &err);
         return;

@@ -18,9 +18,11 @@ static const struct {
     const char *word;
     enum plan_verb verb;
 } verbs[] = {
-    {"run", PLAN_RUN},   {"env", PLAN_ENV},           {"secret", PLAN_SECRET},
-    {"join", PLAN_JOIN}, {"manifest", PLAN_MANIFEST}, {"report", PLAN_REPORT},
-    {"diff", PLAN_DIFF}, {"help", PLAN_HELP},
+    {"run", PLAN_RUN},           {"check", PLAN_CHECK},
+    {"doctor", PLAN_DOCTOR},     {"env", PLAN_ENV},
+    {"secret", PLAN_SECRET},     {"join", PLAN_JOIN},
+    {"manifest", PLAN_MANIFEST}, {"report", PLAN_REPORT},
+    {"diff", PLAN_DIFF},         {"help", PLAN_HELP},
 };
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
 
@@ -60,26 +62,41 @@ static int refuse_foreign(const struct gpul_option *option,
                      spelling, option->help, spelling, name);
 }
 
-static bool is_of_verb(enum plan_verb verb, enum option option)
-{
-    return verb == PLAN_JOIN ? cli_join_has(option) : cli_run_has(option);
-}
-
 /* A flag is meant; a variable may be there for another verb. */
-static int refuse_elsewhere(enum plan_verb verb, const char *spelling,
+static int refuse_elsewhere(enum plan_verb verb, enum option option,
+                            const char *spelling,
                             enum gpul_option_source source,
                             struct gpul_error *err)
 {
     if (source != GPUL_SOURCE_FLAG) {
         return 0;
     }
-    return verb == PLAN_JOIN
-               ? gpul_fail(err, GPUL_EINVAL,
-                           "join: no option %s; the gpulaunch that waits for "
-                           "its nodes says what runs on them",
-                           spelling)
-               : gpul_fail(err, GPUL_EINVAL,
-                           "%s is an option of gpulaunch join only", spelling);
+    if (verb == PLAN_JOIN) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "join: no option %s; the gpulaunch that waits for "
+                         "its nodes says what runs on them",
+                         spelling);
+    }
+    if (verb == PLAN_CHECK || verb == PLAN_DOCTOR) {
+        return gpul_fail(err, GPUL_EINVAL, "%s: no option %s; %s",
+                         verb == PLAN_CHECK ? "check" : "doctor", spelling,
+                         verb == PLAN_CHECK ? "nothing is started there"
+                                            : "it looks at this machine only");
+    }
+    bool is_of_check = cli_check_has(PLAN_CHECK, option);
+    return gpul_fail(err, GPUL_EINVAL, "%s is an option of gpulaunch %s only",
+                     spelling, is_of_check ? "check" : "join");
+}
+
+/* Letters of nccl-tests for which there is no other meaning in a check. */
+static size_t renamed(enum plan_verb verb, size_t index, const char *spelling)
+{
+    if (verb != PLAN_CHECK || index < OPTION_COUNT) {
+        return index;
+    }
+    return strcmp(spelling, "-n") == 0   ? OPTION_ITERS
+           : strcmp(spelling, "-c") == 0 ? OPTION_CHECK
+                                         : index;
 }
 
 static int on_value(void *arg, size_t index, const char *value,
@@ -87,13 +104,15 @@ static int on_value(void *arg, size_t index, const char *value,
                     struct gpul_error *err)
 {
     struct parse *p = arg;
+    index = renamed(p->plan->verb, index, spelling);
     if (index >= OPTION_COUNT) {
         size_t count = 0;
         const struct gpul_option *table = option_table(&count);
         return refuse_foreign(&table[index], spelling, err);
     }
-    if (!is_of_verb(p->plan->verb, (enum option)index)) {
-        return refuse_elsewhere(p->plan->verb, spelling, source, err);
+    if (!cli_verb_has(p->plan->verb, (enum option)index)) {
+        return refuse_elsewhere(p->plan->verb, (enum option)index, spelling,
+                                source, err);
     }
     struct plan_setting *setting = &p->plan->settings[index];
     setting->source = source;
@@ -129,10 +148,11 @@ static int parse_topic(struct plan *plan, int argc, char *const argv[],
     }
     enum plan_verb topic = argc == 1 ? find_verb(argv[0]) : 0;
     if (topic == 0 || topic == PLAN_HELP) {
-        return gpul_fail(err, GPUL_EINVAL,
-                         "help: no such topic \"%s\"; there are run, env, "
-                         "secret, join, manifest, report and diff",
-                         argv[argc == 1 ? 0 : 1]);
+        return gpul_fail(
+            err, GPUL_EINVAL,
+            "help: no such topic \"%s\"; there are run, check, doctor, env, "
+            "secret, join, manifest, report and diff",
+            argv[argc == 1 ? 0 : 1]);
     }
     plan->help_topic = topic;
     return 0;
@@ -173,11 +193,12 @@ static int unknown_verb(const char *word, struct gpul_error *err)
                          "run goes after --)",
                          word, near);
     }
-    return gpul_fail(err, GPUL_EINVAL,
-                     "unknown verb \"%s\"; there are run, env, secret, "
-                     "join, manifest, report, diff and help, and a command to "
-                     "run goes after --",
-                     word);
+    return gpul_fail(
+        err, GPUL_EINVAL,
+        "unknown verb \"%s\"; there are run, check, doctor, env, secret, "
+        "join, manifest, report, diff and help, and a command to "
+        "run goes after --",
+        word);
 }
 
 /* Consumes the verb, if there is one. */
@@ -312,7 +333,9 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
         return parse_join(&p, argc - consumed, argv + consumed, err);
     }
     rc = parse_options(&p, argc - consumed, argv + consumed, err);
-    if (rc == 0) {
+    if (rc == 0 && plan->verb == PLAN_DOCTOR) {
+        cli_doctor_apply(plan);
+    } else if (rc == 0) {
         rc = cli_nodes_find(plan, getenv, getenv_arg, err);
     }
     return rc != 0 || plan->nodes_file != NULL ? rc

@@ -90,8 +90,7 @@ int cli_explain(struct gpul_buf *out, const struct plan *plan)
     const struct gpul_option *table = option_table(&count);
     gpul_buf_append_text(out, "settings\n");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        bool is_of_verb = plan->verb == PLAN_JOIN ? cli_join_has((enum option)i)
-                                                  : cli_run_has((enum option)i);
+        bool is_of_verb = cli_verb_has(plan->verb, (enum option)i);
         if (i == OPTION_HELP || i == OPTION_VERSION || !is_of_verb) {
             continue;
         }

@@ -6,13 +6,16 @@
 
 static const char program_head[] =
     "Usage: gpulaunch [run] [options] -- COMMAND [ARGUMENT...]\n"
+    "       gpulaunch check [options] [-- COMMAND...]\n"
+    "       gpulaunch doctor [options] [-- COMMAND...]\n"
     "       gpulaunch env [options] --rank R [--explain] -- COMMAND...\n"
     "       gpulaunch secret [FILE]\n"
     "       gpulaunch join ADDR:PORT --job ID --secret-file FILE\n"
     "       gpulaunch manifest KIND --nodes N [options] -- COMMAND...\n"
     "       gpulaunch report RECORD [--html FILE] [--junit FILE]\n"
     "       gpulaunch diff BEFORE AFTER\n"
-    "       gpulaunch help [run|env|secret|join|manifest|report|diff]\n"
+    "       gpulaunch help "
+    "[run|check|doctor|env|secret|join|manifest|report|diff]\n"
     "\n"
     "Bring nodes together, prove that they can train, and run COMMAND on all\n"
     "of them with the environment that TensorFlow, PyTorch, JAX and Horovod\n"
@@ -32,6 +35,34 @@ static const char env_head[] =
     "print it as NAME=VALUE lines that a shell can read, and start nothing.\n"
     "Takes the options of run; those that only matter to a running command\n"
     "have no effect.\n";
+
+static const char check_head[] =
+    "Usage: gpulaunch check [options] [-- COMMAND...]\n"
+    "\n"
+    "Bring the nodes together and judge them, without starting anything: what\n"
+    "they are and where they differ, who reaches whom, how fast an all-reduce\n"
+    "is and whether its data is right. COMMAND is only looked for. What was\n"
+    "found goes to standard output, by severity, with what to do.\n";
+
+static const char doctor_head[] =
+    "Usage: gpulaunch doctor [options] [-- COMMAND...]\n"
+    "\n"
+    "Judge this machine by itself, as check does each of its nodes. With -v\n"
+    "what passed is listed too.\n";
+
+static const char check_tail[] =
+    "\n"
+    "Letters of nccl-tests: -b -e -n -c; its -f and -w are --stepfactor and\n"
+    "--warmup-iters here.\n"
+    "\n"
+    "Exit codes: 0 passed; 20 a check failed; 21 wrong data; 30 too slow; 40 "
+    "a\n"
+    "deadline; 41 a node lost; 124 --timeout; 125 wrong usage, a test that "
+    "is\n"
+    "none, or gpulaunch's own failure.\n"
+    "\n"
+    "Example: gpulaunch check --hosts node[01-16] --data-dir /data\n"
+    "The manual: man gpulaunch\n";
 
 static const char secret_text[] =
     "Usage: gpulaunch secret [FILE]\n"
@@ -105,44 +136,50 @@ static const char *join_words(enum option option,
     }
 }
 
-static int join_help(struct gpul_buf *out)
+/* The options of one verb. */
+static int verb_help(struct gpul_buf *out, enum plan_verb verb,
+                     const char *head, const char *foot)
 {
     struct gpul_option own[OPTION_COUNT];
     size_t count = 0;
     const struct gpul_option *table = option_table(&count);
     struct gpul_options options = {.table = own};
     for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (cli_join_has((enum option)i)) {
+        if (cli_verb_has(verb, (enum option)i)) {
             own[options.count] = table[i];
-            own[options.count++].help = join_words((enum option)i, &table[i]);
+            if (verb == PLAN_JOIN) {
+                own[options.count].help = join_words((enum option)i, &table[i]);
+            }
+            options.count++;
         }
     }
-    gpul_buf_append_text(out, join_head);
+    gpul_buf_append_text(out, head);
     gpul_buf_append_text(out, "\n");
     gpul_options_help(out, &options);
-    return gpul_buf_append_text(out, join_tail);
+    return gpul_buf_append_text(out, foot);
 }
 
 int cli_help(struct gpul_buf *out, enum plan_verb topic)
 {
-    struct gpul_options options = {0};
-    if (topic == PLAN_SECRET) {
+    switch (topic) {
+    case PLAN_SECRET:
         return gpul_buf_append_text(out, secret_text);
-    }
-    if (topic == PLAN_JOIN) {
-        return join_help(out);
-    }
-    if (topic == PLAN_MANIFEST) {
+    case PLAN_MANIFEST:
         return cli_manifest_help(out);
-    }
-    if (topic == PLAN_REPORT || topic == PLAN_DIFF) {
+    case PLAN_REPORT:
+    case PLAN_DIFF:
         return cli_report_help(out, topic);
+    case PLAN_JOIN:
+        return verb_help(out, topic, join_head, join_tail);
+    case PLAN_CHECK:
+        return verb_help(out, topic, check_head, check_tail);
+    case PLAN_DOCTOR:
+        return verb_help(out, topic, doctor_head, check_tail);
+    case PLAN_RUN:
+        return verb_help(out, topic, run_head, tail);
+    case PLAN_ENV:
+        return verb_help(out, topic, env_head, tail);
+    default:
+        return verb_help(out, PLAN_RUN, program_head, tail);
     }
-    options.table = option_table(&options.count);
-    gpul_buf_append_text(out, topic == PLAN_RUN   ? run_head
-                              : topic == PLAN_ENV ? env_head
-                                                  : program_head);
-    gpul_buf_append_text(out, "\n");
-    gpul_options_help(out, &options);
-    return gpul_buf_append_text(out, tail);
 }

@@ -29,7 +29,8 @@ bool cli_join_has(enum option option)
 
 bool cli_run_has(enum option option)
 {
-    return option != OPTION_NAME;
+    return option != OPTION_NAME && option != OPTION_STRICT &&
+           option != OPTION_DATA_DIR;
 }
 
 static int set_name(const char **out, const char *value, size_t bytes_max,

@@ -413,6 +413,9 @@ static void set_switch(struct plan *plan, enum option option)
     case OPTION_EXPLAIN:
         plan->is_explained = true;
         break;
+    case OPTION_STRICT:
+        plan->is_strict = true;
+        break;
     default: /* label, help and version are judged by their settings */
         break;
     }
@@ -485,6 +488,8 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return set_text(&plan->log_dir, value, "a directory", spelling, err);
     case OPTION_RESULT:
         return set_text(&plan->result_path, value, "a file", spelling, err);
+    case OPTION_DATA_DIR:
+        return cli_check_set(plan, value, spelling, err);
     case OPTION_RANK:
         return set_rank(plan, value, spelling, err);
     default:

@@ -51,6 +51,17 @@ int cli_join_set(struct plan *plan, enum option option, const char *value,
 bool cli_join_has(enum option option);
 bool cli_run_has(enum option option);
 
+/* Is it one of check, or doctor; of any of these? */
+bool cli_check_has(enum plan_verb verb, enum option option);
+bool cli_verb_has(enum plan_verb verb, enum option option);
+
+/* The directory whose reading is timed. GPUL_EINVAL: not an absolute path. */
+int cli_check_set(struct plan *plan, const char *value, const char *spelling,
+                  struct gpul_error *err);
+
+/* What doctor is a short word for. */
+void cli_doctor_apply(struct plan *plan);
+
 /* What the options of join come to. GPUL_EINVAL. */
 int cli_join_apply(struct plan *plan, struct gpul_error *err);
 

@@ -16,6 +16,7 @@ enum {
     LISTEN_DEADLINE_MS = 30000,
     QUICK_DEADLINE_MS = 60000,
     FULL_DEADLINE_MS = 600000,
+    SURVEY_DEADLINE_MS = 60000,
 };
 
 /* Everything a Job points to, in one place on the heap. */
@@ -24,6 +25,7 @@ struct parts {
     Gpul__SelfTest self_test;
     Gpul__Sweep sweep;
     Gpul__Hang hang;
+    Gpul__Check check;
     Gpul__Command command;
     Gpul__Environment environment;
     Gpul__InputTarget input_target;
@@ -88,7 +90,7 @@ static void fill_self_test(struct parts *p, const struct plan *plan,
 {
     uint32_t own_ms = plan->self_test_timeout_ms;
     gpul__self_test__init(&p->self_test);
-    if (plan->verb == PLAN_RUN && !plan->is_dry_run) {
+    if ((plan->verb == PLAN_RUN && !plan->is_dry_run) || plan_is_check(plan)) {
         p->self_test.level = (Gpul__SelfTest__Level)plan->self_test;
     }
     p->self_test.listen_deadline_ms = own_ms > 0 ? own_ms : LISTEN_DEADLINE_MS;
@@ -100,18 +102,21 @@ static void fill_self_test(struct parts *p, const struct plan *plan,
     p->job.self_test = &p->self_test;
 }
 
+/* A check without a command looks for the libraries of the GPUs where most
+ * training would: python3 is never started. */
 static int fill_command(struct parts *p, const struct plan *plan,
                         const char *working_directory)
 {
     gpul__command__init(&p->command);
-    p->arguments = calloc(plan->command_count, sizeof(*p->arguments));
+    p->arguments = calloc(plan->command_count + 1, sizeof(*p->arguments));
     if (p->arguments == NULL) {
         return GPUL_ENOMEM;
     }
+    p->arguments[0] = borrow_bytes("python3");
     for (size_t i = 0; i < plan->command_count; i++) {
         p->arguments[i] = borrow_bytes(plan->command[i]);
     }
-    p->command.n_arguments = plan->command_count;
+    p->command.n_arguments = plan->command_count > 0 ? plan->command_count : 1;
     p->command.arguments = p->arguments;
     p->command.working_directory = borrow_bytes(working_directory);
     p->job.command = &p->command;
@@ -191,6 +196,18 @@ static int fill_names(struct parts *p, const struct plan *plan)
     return 0;
 }
 
+static void fill_check(struct parts *p, const struct plan *plan)
+{
+    gpul__check__init(&p->check);
+    p->check.is_strict = plan->is_strict;
+    p->check.data_dir = borrow(plan->data_dir != NULL ? plan->data_dir : "");
+    p->check.has_command = plan->command_count > 0;
+    p->check.survey_deadline_ms = SURVEY_DEADLINE_MS;
+    if (plan_is_check(plan)) {
+        p->job.check = &p->check;
+    }
+}
+
 static void fill_hang(struct parts *p, const struct plan *plan)
 {
     gpul__hang__init(&p->hang);
@@ -206,7 +223,9 @@ static void fill_scalars(struct parts *p, const struct plan *plan,
     bool is_run = plan->verb == PLAN_RUN && !plan->is_dry_run;
     bool is_auto_one = plan->per_node == PLAN_PER_NODE_AUTO && !m->has_gpu;
     p->job.job_id = borrow(m->job_id);
-    p->job.mode = is_run ? GPUL__JOB__MODE__RUN : GPUL__JOB__MODE__ENV;
+    p->job.mode = is_run                ? GPUL__JOB__MODE__RUN
+                  : plan_is_check(plan) ? GPUL__JOB__MODE__CHECK
+                                        : GPUL__JOB__MODE__ENV;
     p->job.node_count = plan->node_count;
     p->job.ranks_per_node = is_auto_one ? 1 : plan->ranks_per_node;
     p->job.join_timeout_ms = plan->join_timeout_ms;
@@ -286,6 +305,7 @@ int job_message_encode(struct gpul_buf *out, const struct plan *plan,
     fill_roles(p, plan);
     fill_input(p, plan);
     fill_hang(p, plan);
+    fill_check(p, plan);
     int rc = fill_names(p, plan);
     if (rc == 0) {
         rc = fill_command(p, plan, m->working_directory);

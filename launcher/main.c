@@ -143,7 +143,7 @@ static int run(const struct plan *plan)
         return compare_records(plan);
     case PLAN_VERSION:
         return print("gpulaunch " GPULAUNCH_VERSION "\n");
-    default: /* run, env */
+    default: /* run, env, check, doctor */
         if (sruntask_is_guest(&plan->sruntask)) {
             code = srunjoin_run(plan, &err);
             fail(&err);
@@ -216,7 +216,8 @@ int main(int argc, char **argv)
         rc = cli_limit(&plan, (uint64_t)time(NULL), &err);
     }
     if (rc == 0 && !plan.is_quiet && !sruntask_is_guest(&plan.sruntask) &&
-        (plan.verb == PLAN_RUN || plan.verb == PLAN_ENV)) {
+        (plan.verb == PLAN_RUN || plan.verb == PLAN_ENV ||
+         plan_is_check(&plan))) {
         note_misspelt_variables();
     }
     int code = rc == 0 ? run(&plan) : fail(&err);

@@ -4,6 +4,7 @@
 #define PLACES "Where and how many"
 #define REACHING "Reaching the nodes"
 #define TEST "The self-test"
+#define JUDGING "What a check looks at"
 #define BOUNDS "Bounds of time"
 #define SECRECY "The control channel"
 #define RANKS "Environment of the ranks"
@@ -208,6 +209,17 @@ static const struct gpul_option table[] = {
          .group = TEST,
          .help = "Bound of each phase of the self-test. Default: 30s, and for "
                  "the messages 1m (full, or sizes of your own: 10m)."},
+    [OPTION_STRICT] = {.name = "strict",
+                       .environment = "GPULAUNCH_STRICT",
+                       .group = JUDGING,
+                       .help = "Of check and doctor: a warning, and what could "
+                               "not be checked, fail it too."},
+    [OPTION_DATA_DIR] = {.name = "data-dir",
+                         .value = "DIR",
+                         .environment = "GPULAUNCH_DATA_DIR",
+                         .group = JUDGING,
+                         .help = "Of check and doctor: time the reading of "
+                                 "what is in this directory, on every node."},
     [OPTION_TIMEOUT] = {.name = "timeout",
                         .value = "TIME",
                         .environment = "GPULAUNCH_TIMEOUT",

@@ -21,6 +21,11 @@ void plan_release(struct plan *plan)
     nodes_release(&plan->nodes);
 }
 
+bool plan_is_check(const struct plan *plan)
+{
+    return plan->verb == PLAN_CHECK || plan->verb == PLAN_DOCTOR;
+}
+
 bool plan_has(const struct plan *plan, enum option option)
 {
     return plan->settings[option].source != GPUL_SOURCE_NONE;

@@ -30,6 +30,8 @@ enum plan_verb {
     PLAN_SECRET = 5,
     PLAN_JOIN = 6,
     PLAN_MANIFEST = 7,
+    PLAN_CHECK = 8,
+    PLAN_DOCTOR = 9, /* a check of this machine alone */
     PLAN_REPORT = 12,
     PLAN_DIFF = 13,
 };
@@ -159,6 +161,8 @@ struct plan {
     uint32_t bind;         /* gpul.Bind */
     const char *interface; /* names and addresses, NULL: any */
     bool emulates_slurm;
+    bool is_strict;       /* verb check: doubts fail it */
+    const char *data_dir; /* absolute; NULL: none */
     bool is_dry_run;
     bool is_json;
     bool is_explained;
@@ -178,6 +182,9 @@ struct plan {
 
 /* Free what the plan owns; fine on a zeroed or half-filled plan. */
 void plan_release(struct plan *plan);
+
+/* Is it a check, of however many nodes? */
+bool plan_is_check(const struct plan *plan);
 
 /* Has the user, by flag or environment, said anything on this option? */
 bool plan_has(const struct plan *plan, enum option option);

@@ -7,8 +7,7 @@
 
 #include "common/error.h"
 
-/* A deep copy of any message, or NULL. */
-static void *copy_message(const ProtobufCMessage *message)
+void *record_copy(const ProtobufCMessage *message)
 {
     size_t n = protobuf_c_message_get_packed_size(message);
     uint8_t *bytes = malloc(n + 1);
@@ -65,7 +64,7 @@ static void add_page(struct record *r, const Gpul__Event *event)
         return;
     }
     r->pages = grown;
-    Gpul__Event *copy = copy_message(&event->base);
+    Gpul__Event *copy = record_copy(&event->base);
     if (copy != NULL) {
         r->pages[r->page_count++] = copy;
     }
@@ -89,7 +88,7 @@ static void renew_members(struct record *r, const Gpul__Event *event)
     for (size_t i = 0; i < event->n_members; i++) {
         Gpul__Member **slot = find_slot(r, event->members[i]->node_rank);
         Gpul__Member *copy =
-            slot != NULL ? copy_message(&event->members[i]->base) : NULL;
+            slot != NULL ? record_copy(&event->members[i]->base) : NULL;
         if (copy != NULL) {
             gpul__member__free_unpacked(*slot, NULL);
             *slot = copy;
@@ -136,7 +135,7 @@ static void note_report(struct record *r, const Gpul__Event *event,
     if (is_new && r->stall_count == RECORD_STALLS_MAX) {
         return;
     }
-    Gpul__Event *copy = copy_message(&event->base);
+    Gpul__Event *copy = record_copy(&event->base);
     if (copy == NULL) {
         return;
     }
@@ -189,7 +188,7 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
         }
         r->tested_ms = now_ms;
         gpul__event__free_unpacked(r->self_test, NULL);
-        r->self_test = copy_message(&event->base);
+        r->self_test = record_copy(&event->base);
         break;
     case GPUL__EVENT__KIND__LAUNCHED:
         r->launched_ms = now_ms;
@@ -227,7 +226,7 @@ int record_end(struct record *r, const Gpul__JobEnd *end, uint64_t now_ms)
     }
     note_doubles(r, end->doubles);
     r->ended_ms = now_ms;
-    r->end = copy_message(&end->base);
+    r->end = record_copy(&end->base);
     return r->end != NULL ? 0 : GPUL_ENOMEM;
 }
 

@@ -53,6 +53,10 @@ struct record {
 
 void record_release(struct record *r);
 
+/* A deep copy of any message, to be freed by protobuf-c; NULL without memory.
+ */
+void *record_copy(const ProtobufCMessage *message);
+
 /* Keep what matters of an event. Without memory the record stays thinner. */
 void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms);
 

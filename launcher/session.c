@@ -241,6 +241,7 @@ static void release(struct session *s)
     invite_release(&s->invite);
     envbook_release(&s->envbook);
     record_release(&s->record);
+    checkbook_release(&s->checkbook);
     gpul_buf_release(&s->job_frame);
     gpul_wipe(&s->secret, sizeof(s->secret));
     free(s->credits);
@@ -258,7 +259,7 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
         rc = start(&s, err);
     }
     if (rc == 0) {
-        if (plan->verb == PLAN_RUN && plan->is_explained) {
+        if (plan->verb != PLAN_ENV && plan->is_explained) {
             explain(&s);
         }
         if (plan->verb == PLAN_RUN &&

@@ -46,6 +46,7 @@ static void on_event(struct session *s, const Gpul__Event *event)
 {
     uint64_t now_ms = gpul_clock_ms();
     record_event(&s->record, event, now_ms);
+    checkbook_event(&s->checkbook, event);
     if (event->kind == GPUL__EVENT__KIND__ASSIGNED) {
         configure_console(s);
     }

@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "common/buf.h"
+#include "launcher/checkbook.h"
 #include "launcher/console.h"
 #include "launcher/ending.h"
 #include "launcher/envbook.h"
@@ -61,6 +62,7 @@ struct session {
     struct gpul_transport *desk; /* NULL once closed */
     struct envbook envbook;
     struct record record;
+    struct checkbook checkbook;
     struct ending ending;
 
     uint64_t *credits; /* by node rank, owed to the coordinator */

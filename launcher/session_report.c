@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/checktable.h"
 #include "launcher/exception.h"
 #include "launcher/failure_text.h"
 #include "launcher/logkeep.h"
@@ -55,6 +56,25 @@ static void report_environments(struct session *s)
         console_data(s->console, out.data, out.used);
     } else {
         progress_fault(&s->progress, "no memory to print the environments");
+    }
+    gpul_buf_release(&out);
+}
+
+static void report_check(struct session *s)
+{
+    struct gpul_buf out;
+    const struct checktable table = {
+        .book = &s->checkbook,
+        .end = s->record.end,
+        .width = console_width(s->console),
+        .has_color = s->progress.has_color,
+        .has_passes = s->plan->is_verbose,
+    };
+    gpul_buf_init(&out, DATA_BYTES_MAX);
+    if (checktable_print(&out, &table) == 0) {
+        console_data(s->console, out.data, out.used);
+    } else {
+        progress_fault(&s->progress, "no memory to print what was found");
     }
     gpul_buf_release(&out);
 }
@@ -297,7 +317,9 @@ void session_report(struct session *s)
     bool has_logs = access(s->log_dir, F_OK) == 0;
     struct reach_sweep sweep;
     settle_unclean(s, &sweep);
-    if (!is_run(s) && session_exit_code(s) == 0) {
+    if (plan_is_check(s->plan)) {
+        report_check(s);
+    } else if (!is_run(s) && session_exit_code(s) == 0) {
         report_environments(s);
     }
     if (is_run(s)) {

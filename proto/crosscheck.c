@@ -62,6 +62,30 @@ int gpul_check_job(const ProtobufCMessage *message, struct gpul_error *err)
                          "warning_ms %u is not within timeout_ms %u",
                          m->warning_ms, m->timeout_ms);
     }
+    if ((m->mode == GPUL__JOB__MODE__CHECK) != (m->check != NULL)) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         m->check != NULL ? "has a check that is not its mode"
+                                          : "is a check that says nothing");
+    }
+    return 0;
+}
+
+int gpul_check_check(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Check *m = (const Gpul__Check *)message;
+    if (m->data_dir[0] != 0 && m->data_dir[0] != '/') {
+        return gpul_fail(err, GPUL_EPROTO, "data_dir is not absolute");
+    }
+    return 0;
+}
+
+int gpul_check_fact(const ProtobufCMessage *message, struct gpul_error *err)
+{
+    const Gpul__Fact *m = (const Gpul__Fact *)message;
+    if (m->value[0] != 0 && m->unknown[0] != 0) {
+        return gpul_fail(err, GPUL_EPROTO, "%s has a value, and is unknown",
+                         m->key);
+    }
     return 0;
 }
 

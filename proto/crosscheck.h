@@ -19,6 +19,8 @@ int gpul_check_self_test(const ProtobufCMessage *message,
 int gpul_check_variable(const ProtobufCMessage *message,
                         struct gpul_error *err);
 int gpul_check_job(const ProtobufCMessage *message, struct gpul_error *err);
+int gpul_check_check(const ProtobufCMessage *message, struct gpul_error *err);
+int gpul_check_fact(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_assign(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_ready(const ProtobufCMessage *message, struct gpul_error *err);
 int gpul_check_roster(const ProtobufCMessage *message, struct gpul_error *err);

@@ -31,8 +31,11 @@
 #define GPUL_LINK_PEERS_BYTES_MAX (128u << 10)
 /* A bit for every endpoint of the largest job, and a few failures. */
 #define GPUL_LINK_REPORT_BYTES_MAX (GPUL_LINK_MISSED_BYTES_MAX + 1024u)
-/* One page of members, each with its names, stays below this. */
-#define GPUL_EVENT_BYTES_MAX (352u << 10)
+/* GPUL_FACTS_MAX facts, each with a full value, stay below this. */
+#define GPUL_SURVEY_BYTES_MAX (384u << 10)
+/* One page of members, one of findings and the facts of a node, each with all
+ * texts in full, stay below this together. */
+#define GPUL_EVENT_BYTES_MAX (1u << 20)
 /* GPUL_EXITS_MAX exits, each with a full text and path, and as much evidence
  * as a node may send, stay below this. */
 #define GPUL_EXITS_BYTES_MAX (384u << 10)
@@ -110,6 +113,17 @@
 #define GPUL_ROSTER_PAGE_NODES_MAX 896u
 #define GPUL_ROSTER_ADDRESSES_BYTES_MAX                                        \
     (GPUL_ROSTER_PAGE_NODES_MAX * (GPUL_ADDRESS_BYTES_MAX + 1u))
+#define GPUL_FACTS_MAX 512u         /* that a node says in a check */
+#define GPUL_FACT_KEY_BYTES_MAX 64u /* "gpu.12.pcie.width_max", and room */
+#define GPUL_FACT_VALUE_BYTES_MAX 512u
+#define GPUL_FACT_UNKNOWN_BYTES_MAX 160u /* why there is no value */
+#define GPUL_CHECK_ID_BYTES_MAX 16u      /* "NET-110" */
+#define GPUL_CHECK_NODES_BYTES_MAX 2048u /* a list that is longer is cut */
+#define GPUL_CHECK_VALUE_BYTES_MAX 256u
+#define GPUL_CHECK_REMEDY_BYTES_MAX 512u
+/* Findings of a check that are told one by one; all are counted. */
+#define GPUL_CHECK_FINDINGS_MAX 4096u
+#define GPUL_CHECK_PAGE_MAX 64u /* findings in one event */
 #define GPUL_PROBE_ROWS_MAX 256u
 #define GPUL_DEVICES_MAX 64u            /* of a node; MIG slices included */
 #define GPUL_DEVICE_UUID_BYTES_MAX 96u  /* "MIG-" and a UUID, and room */

@@ -87,6 +87,14 @@ static const struct gpul_message_rule rules[] = {
                                       COORDINATOR},
     [GPUL__FRAME__BODY_LINK_REPORT] = {"link_report",
                                        GPUL_LINK_REPORT_BYTES_MAX, NODE},
+    [GPUL__FRAME__BODY_SURVEY_START] = {"survey_start",
+                                        GPUL_PROBE_BEGIN_BYTES_MAX,
+                                        COORDINATOR | AGENT},
+    [GPUL__FRAME__BODY_SURVEY] = {"survey", GPUL_SURVEY_BYTES_MAX,
+                                  NODE | PROBE},
+    [GPUL__FRAME__BODY_CLOCK_PING] = {"clock_ping", GPUL_SMALL_BYTES_MAX,
+                                      COORDINATOR},
+    [GPUL__FRAME__BODY_CLOCK_PONG] = {"clock_pong", GPUL_SMALL_BYTES_MAX, NODE},
 };
 
 /* The structures of a message with a few strings. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words in which proto/rules.c, proto/rules_selftest.c and
- * proto/rules_links.c state the rules of gpulaunch.proto. For these only.
+ * The words in which proto/rules.c, proto/rules_selftest.c,
+ * proto/rules_links.c and proto/rules_check.c state the rules of
+ * gpulaunch.proto. For these only.
  */
 #ifndef GPUL_PROTO_RULE_WORDS_H
 #define GPUL_PROTO_RULE_WORDS_H
@@ -85,6 +86,16 @@ extern const struct gpul_body_rule link_start_rule;
 extern const struct gpul_body_rule link_listening_rule;
 extern const struct gpul_body_rule link_peers_rule;
 extern const struct gpul_body_rule link_report_rule;
+
+/* Stated in rules_check.c. */
+extern const struct gpul_body_rule check_rule;
+extern const struct gpul_body_rule survey_start_rule;
+extern const struct gpul_body_rule survey_rule;
+extern const struct gpul_body_rule fact_rule;
+extern const struct gpul_body_rule clock_ping_rule;
+extern const struct gpul_body_rule clock_pong_rule;
+extern const struct gpul_body_rule finding_rule;
+extern const struct gpul_body_rule finding_counts_rule;
 
 /* Stated in rules_selftest.c. */
 extern const struct gpul_body_rule self_test_rule;

@@ -2,7 +2,7 @@
  *
  * The rules of every message type: gpulaunch.proto once more, with bounds.
  * Those of the self-test stand in rules_selftest.c, those of the proof of
- * addresses in rules_links.c.
+ * addresses in rules_links.c, those of a check in rules_check.c.
  */
 #include "proto/rule_words.h"
 
@@ -135,6 +135,7 @@ static const struct gpul_field_rule job_fields[] = {
     CHOICE("bind", 0),
     OPTIONAL_MESSAGE("hang", hang_rule),
     STRING("interface", LINE, 0, GPUL_TEXT_BYTES_MAX),
+    OPTIONAL_MESSAGE("check", check_rule),
 };
 BODY(job, gpul_check_job);
 
@@ -331,6 +332,8 @@ static const struct gpul_field_rule event_fields[] = {
     STRING("backend", NAME, 0, GPUL_TOKEN_BYTES_MAX),
     STRING("ranks", NAME, 0, GPUL_TEXT_BYTES_MAX),
     STRING("phase", NAME, 0, GPUL_TOKEN_BYTES_MAX),
+    MESSAGES("findings", 0, GPUL_CHECK_PAGE_MAX, finding_rule),
+    MESSAGES("facts", 0, GPUL_FACTS_MAX, fact_rule),
 };
 BODY(event, NULL);
 
@@ -350,6 +353,7 @@ static const struct gpul_field_rule job_end_fields[] = {
     CHOICE("doubles", 0),
     STRING("stopped_ranks", NAME, 0, GPUL_STOPPED_RANKS_BYTES_MAX),
     ANY32("stopped_count"),
+    OPTIONAL_MESSAGE("findings", finding_counts_rule),
 };
 BODY(job_end, gpul_check_job_end);
 
@@ -415,6 +419,10 @@ const struct gpul_body_rule *gpul_body_rule(uint32_t type)
         [GPUL__FRAME__BODY_LINK_LISTENING] = &link_listening_rule,
         [GPUL__FRAME__BODY_LINK_PEERS] = &link_peers_rule,
         [GPUL__FRAME__BODY_LINK_REPORT] = &link_report_rule,
+        [GPUL__FRAME__BODY_SURVEY_START] = &survey_start_rule,
+        [GPUL__FRAME__BODY_SURVEY] = &survey_rule,
+        [GPUL__FRAME__BODY_CLOCK_PING] = &clock_ping_rule,
+        [GPUL__FRAME__BODY_CLOCK_PONG] = &clock_pong_rule,
     };
     return type < COUNT(rules) ? rules[type] : NULL;
 }

@@ -105,6 +105,7 @@ enum agent_probe_kind {
     AGENT_PROBE_SCOUT = 2, /* looks at the GPUs before the self-test: probe 0 */
     AGENT_PROBE_DEVICE = 3, /* one rank of the self-test on GPUs */
     AGENT_PROBE_WATCH = 4,  /* looks at the GPUs after it: probe 0 */
+    AGENT_PROBE_SURVEY = 5, /* of a check, looks at the node: probe 0 */
 };
 
 /* Probes that a node may have at once, numbered from 0: one a device. */
@@ -158,6 +159,7 @@ enum agent_action_type {
                                send LinkReport */
     AGENT_CLOSE_LINKS = 23, /* all that has to do with these */
     AGENT_SAY = 24,         /* text, on standard error */
+    AGENT_TELL_CLOCK = 25,  /* answer `ping` by a ClockPong */
 };
 
 struct agent_action {
@@ -172,6 +174,7 @@ struct agent_action {
     uint16_t port_base;
     const Gpul__Input *input; /* of the event's frame; peers too */
     const Gpul__LinkPeers *peers;
+    const Gpul__ClockPing *ping;
     uint64_t token;
     int exit_code;
     const char *text;

@@ -53,6 +53,8 @@ static bool may_say(enum agent_probe_kind kind, Gpul__Frame__BodyCase what)
         return kind == AGENT_PROBE_SCOUT || kind == AGENT_PROBE_WATCH;
     case GPUL__FRAME__BODY_PROBE_ID:
         return kind == AGENT_PROBE_DEVICE;
+    case GPUL__FRAME__BODY_SURVEY:
+        return kind == AGENT_PROBE_SURVEY;
     case GPUL__FRAME__BODY_PROBE_PHASE: /* a scout's are of no phase */
         return kind == AGENT_PROBE_DEVICE || kind == AGENT_PROBE_SCOUT;
     default:
@@ -125,6 +127,7 @@ static void on_answer(struct agent *a, uint32_t probe, const Gpul__Frame *frame)
     a->test.probes[probe].has_told = true;
     switch (a->test.kind) {
     case AGENT_PROBE_HOST:
+    case AGENT_PROBE_SURVEY:
         agent_keep(a, &a->test.probes[probe].answer, frame);
         break;
     case AGENT_PROBE_SCOUT:

@@ -5,7 +5,8 @@
  * says, agent_node.c what happens on the node, agent_keeper.c what its keeper
  * holds, agent_links.c the proof of addresses, agent_probes.c the self-test,
  * agent_hearing.c what its probes say, agent_clear.c the wait for the memory of
- * the GPUs behind it. Nobody else includes this.
+ * the GPUs behind it, agent_survey.c what a check asks for. Nobody else
+ * includes this.
  */
 #ifndef WORKER_AGENT_INTERNAL_H
 #define WORKER_AGENT_INTERNAL_H
@@ -251,7 +252,23 @@ void agent_clear_facts(struct agent *a, const Gpul__ProbeFacts *facts);
 void agent_clear_looked(struct agent *a, const char *how);
 void agent_clear_tick(struct agent *a);
 
+/* A round of probes begins; all are killed when this is over. */
+void agent_probes_begin(struct agent *a, uint64_t deadline_ms);
+
+/* ---- a check: agent_survey.c --------------------------------------------- */
+
+/* False: out of place. */
+bool agent_survey_start(struct agent *a, const Gpul__SurveyStart *start);
+bool agent_clock_ping(struct agent *a, const Gpul__ClockPing *ping);
+
+/* The process that looks at the node has failed. */
+void agent_survey_failed(struct agent *a, const char *why);
+
 /* ---- addresses: agent_links.c -------------------------------------------- */
+
+/* Is the node ready, and the roster not there yet? Then it is asked for facts
+ * and addresses. */
+bool agent_is_ready(const struct agent *a);
 
 /* False: out of place. */
 bool agent_link_start(struct agent *a, const Gpul__LinkStart *start);

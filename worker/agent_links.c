@@ -6,7 +6,7 @@
  */
 #include "worker/agent_internal.h"
 
-static bool is_between(const struct agent *a)
+bool agent_is_ready(const struct agent *a)
 {
     return a->state == AGENT_ASSIGNED && a->port_base != 0 &&
            a->world.page_count == 0;
@@ -14,7 +14,7 @@ static bool is_between(const struct agent *a)
 
 bool agent_link_start(struct agent *a, const Gpul__LinkStart *start)
 {
-    if (!is_between(a) || a->has_links) {
+    if (!agent_is_ready(a) || a->has_links) {
         return false;
     }
     a->has_links = true;
@@ -24,7 +24,7 @@ bool agent_link_start(struct agent *a, const Gpul__LinkStart *start)
 
 bool agent_link_peers(struct agent *a, const Gpul__LinkPeers *peers)
 {
-    if (!is_between(a) || !a->has_links) {
+    if (!agent_is_ready(a) || !a->has_links) {
         return false;
     }
     agent_emit(a, AGENT_DIAL_LINKS)->peers = peers;
@@ -33,7 +33,7 @@ bool agent_link_peers(struct agent *a, const Gpul__LinkPeers *peers)
 
 void agent_links_settle(struct agent *a)
 {
-    if (a->has_links && (!is_between(a) || a->is_leaving)) {
+    if (a->has_links && (!agent_is_ready(a) || a->is_leaving)) {
         a->has_links = false;
         agent_emit(a, AGENT_CLOSE_LINKS);
     }

@@ -268,6 +268,8 @@ static void on_input(struct agent *a, const Gpul__Input *input)
 #define FENCED                                                                 \
     (GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ASSIGN) |                              \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_ROSTER) |                              \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_SURVEY_START) |                        \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_CLOCK_PING) |                          \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LINK_START) |                          \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LINK_PEERS) |                          \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_START) |                         \
@@ -307,6 +309,10 @@ static bool is_ahead(const struct agent *a, const Gpul__Frame *frame)
 static bool obey_test(struct agent *a, const Gpul__Frame *frame)
 {
     switch (frame->body_case) {
+    case GPUL__FRAME__BODY_SURVEY_START:
+        return agent_survey_start(a, frame->survey_start);
+    case GPUL__FRAME__BODY_CLOCK_PING:
+        return agent_clock_ping(a, frame->clock_ping);
     case GPUL__FRAME__BODY_LINK_START:
         return agent_link_start(a, frame->link_start);
     case GPUL__FRAME__BODY_LINK_PEERS:

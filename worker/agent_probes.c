@@ -65,7 +65,7 @@ void agent_probe_begun(struct agent *a, struct agent_action *start,
     a->test.alive++;
 }
 
-static void begin_round(struct agent *a, uint64_t deadline_ms)
+void agent_probes_begin(struct agent *a, uint64_t deadline_ms)
 {
     struct agent_selftest *t = &a->test;
     agent_move(a, AGENT_PROBING);
@@ -87,7 +87,7 @@ bool agent_probe_start(struct agent *a, const Gpul__Frame *frame)
         (is_scout && !world_is_complete(&a->world))) {
         return false;
     }
-    begin_round(a, (uint64_t)start->deadline_ms + MARGIN_MS);
+    agent_probes_begin(a, (uint64_t)start->deadline_ms + MARGIN_MS);
     if (is_scout) {
         a->test.device_count = 0;
         a->test.scout_ms = start->deadline_ms;
@@ -174,7 +174,7 @@ bool agent_probe_begin(struct agent *a, const Gpul__Frame *frame)
     t->phase_ms = begin->self_test->listen_deadline_ms;
     t->coll_ms = begin->self_test->run_deadline_ms;
     t->abort_ms = begin->abort_deadline_ms;
-    begin_round(a, 0);
+    agent_probes_begin(a, 0);
     agent_probes_renew(a, false);
     for (uint32_t i = 0; i < begin->rank_count; i++) {
         start_on_device(a, begin, i);
@@ -271,6 +271,8 @@ static void report(struct agent *a, uint32_t probe, const char *how)
     }
     if (a->test.kind == AGENT_PROBE_SCOUT) {
         send_no_facts(a, how);
+    } else if (a->test.kind == AGENT_PROBE_SURVEY) {
+        agent_survey_failed(a, how);
     } else {
         send_result(a, probe, how);
     }

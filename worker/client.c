@@ -23,6 +23,7 @@ struct waiting_event *client_post(struct client *c, enum agent_event_type type,
 void client_take(struct client *c, const Gpul__Frame *frame)
 {
     struct agent_event event = {.type = AGENT_EVENT_MESSAGE, .frame = frame};
+    c->heard_ns = gpul_clock_real_ns();
     step(c, &event);
     client_pump(c);
 }
@@ -91,7 +92,9 @@ static void start_probe(struct client *c, const struct agent_action *action)
         .n = action->n,
     };
     int rc = 0;
-    if (action->kind != AGENT_PROBE_HOST) {
+    bool has_site =
+        action->kind != AGENT_PROBE_HOST && action->kind != AGENT_PROBE_SURVEY;
+    if (has_site) {
         rc = workload_fill_probe(c->workload, c->agent, action->kind,
                                  action->rank, &start, &err);
     }
@@ -167,6 +170,23 @@ static int open_links(struct client *c, uint64_t token, struct gpul_error *err)
     return rc;
 }
 
+/* ---- the clock ---------------------------------------------------------- */
+
+static void tell_clock(struct client *c, const Gpul__ClockPing *ping)
+{
+    Gpul__ClockPong pong;
+    gpul__clock_pong__init(&pong);
+    pong.sequence = ping->sequence;
+    pong.ping_sent_ns = ping->sent_ns;
+    pong.received_ns = c->heard_ns;
+    pong.sent_ns = gpul_clock_real_ns();
+    Gpul__Frame frame;
+    gpul__frame__init(&frame);
+    frame.body_case = GPUL__FRAME__BODY_CLOCK_PONG;
+    frame.clock_pong = &pong;
+    on_frame(c, &frame);
+}
+
 /* ---- the way out -------------------------------------------------------- */
 
 void client_leave(struct client *c, int exit_code, const char *text)
@@ -238,6 +258,17 @@ static void apply_to_connection(struct client *c,
     }
 }
 
+static void apply_to_output(struct client *c, const struct agent_action *action)
+{
+    if (action->type == AGENT_CREDIT) {
+        workload_credit(c->workload, action->bytes);
+    } else if (action->type == AGENT_DISCARD_OUTPUT) {
+        workload_discard_output(c->workload);
+    } else {
+        workload_remove_logs(c->workload);
+    }
+}
+
 static void apply_to_probes(struct client *c, const struct agent_action *action)
 {
     if (action->type == AGENT_START_PROBE) {
@@ -298,13 +329,9 @@ static void apply(struct client *c, const struct agent_action *action)
         workload_abandon(c->workload);
         break;
     case AGENT_CREDIT:
-        workload_credit(c->workload, action->bytes);
-        break;
     case AGENT_DISCARD_OUTPUT:
-        workload_discard_output(c->workload);
-        break;
     case AGENT_REMOVE_LOGS:
-        workload_remove_logs(c->workload);
+        apply_to_output(c, action);
         break;
     case AGENT_PASS_SIGNAL:
         workload_pass_signal(c->workload, action->signal);
@@ -317,6 +344,9 @@ static void apply(struct client *c, const struct agent_action *action)
     case AGENT_DIAL_LINKS:
     case AGENT_CLOSE_LINKS:
         rc = apply_to_links(c, action, &err);
+        break;
+    case AGENT_TELL_CLOCK:
+        tell_clock(c, action->ping);
         break;
     case AGENT_LEAVE:
         client_leave(c, action->exit_code, action->text);

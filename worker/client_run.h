@@ -59,6 +59,7 @@ struct client {
     struct linker linker;
     struct workload *workload;
     struct eventqueue queue;
+    uint64_t heard_ns; /* when the last message came, CLOCK_REALTIME */
     bool is_pumping;
     bool has_joined; /* this agent, once */
     bool has_left;

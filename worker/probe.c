@@ -14,6 +14,7 @@
 #include "worker/probe_gpu.h"
 #include "worker/probe_host.h"
 #include "worker/probe_scout.h"
+#include "worker/probe_survey.h"
 
 enum {
     AGENT_FD = 3,
@@ -44,7 +45,8 @@ static int serve(struct probe *p, struct gpul_error *err)
 {
     static const uint64_t allowed =
         GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_START) |
-        GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_BEGIN);
+        GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_BEGIN) |
+        GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_SURVEY_START);
     Gpul__Frame *first = NULL;
     int status =
         probe_channel_read(&p->channel, &first, allowed,
@@ -59,6 +61,11 @@ static int serve(struct probe *p, struct gpul_error *err)
         if (!p->has_gpu_libraries) { /* a thread that hangs reads it */
             gpul_message_release(first);
         }
+        return status;
+    }
+    if (first->body_case == GPUL__FRAME__BODY_SURVEY_START) {
+        status = probe_survey_serve(&p->channel, first->survey_start, err);
+        gpul_message_release(first);
         return status;
     }
     /* A thread that hangs goes on reading the frame. */

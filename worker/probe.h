@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The probe: a short-lived process of its own that runs a part of the
- * self-test and tells its agent how it went. Its first frame says which:
+ * self-test, or of a check, and tells its agent how it went. Its first frame
+ * says which:
  *
  *     ProbeStart          the ring on host memory    worker/probe_host.h
  *     ProbeStart (NCCL)   a look at GPUs             worker/probe_scout.h
  *     ProbeBegin          a rank on one GPU          worker/probe_gpu.h
+ *     SurveyStart         a look at the node         worker/probe_survey.h
  *
  * Edge.
  *

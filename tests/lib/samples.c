@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "proto/limits.h"
+#include "tests/lib/samples_check.h"
 #include "tests/lib/samples_links.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -138,7 +139,7 @@ static char wanted_interface[] = "ib0,192.0.2.2";
 static Gpul__Job job = {
     BASE(job),
     .job_id = job_id,
-    .mode = GPUL__JOB__MODE__RUN,
+    .mode = GPUL__JOB__MODE__CHECK,
     .node_count = 4,
     .ranks_per_node = 1,
     .n_node_names = COUNT(node_names),
@@ -165,6 +166,7 @@ static Gpul__Job job = {
     .bind = GPUL__BIND__BIND_GPU,
     .hang = &hang,
     .interface = wanted_interface,
+    .check = &sample_check,
 };
 
 static uint32_t avoid_ports[] = {20000, 20001};
@@ -519,6 +521,10 @@ static Gpul__Event event = {
     .backend = backend,
     .ranks = ranks,
     .phase = phase,
+    .n_findings = COUNT(sample_findings),
+    .findings = sample_findings,
+    .n_facts = COUNT(sample_facts),
+    .facts = sample_facts,
 };
 static char reason[] = "rank_failed";
 static char stopped_ranks[] = "0-3,8";
@@ -541,6 +547,7 @@ static Gpul__JobEnd job_end = {
     .doubles = GPUL__JOB_END__DOUBLES__SOME,
     .stopped_ranks = stopped_ranks,
     .stopped_count = 5,
+    .findings = &sample_counts,
 };
 static Gpul__Cancel cancel = {
     BASE(cancel),
@@ -597,6 +604,10 @@ static void *const bodies[] = {
     [GPUL__FRAME__BODY_LINK_LISTENING] = &sample_link_listening,
     [GPUL__FRAME__BODY_LINK_PEERS] = &sample_link_peers,
     [GPUL__FRAME__BODY_LINK_REPORT] = &sample_link_report,
+    [GPUL__FRAME__BODY_SURVEY_START] = &sample_survey_start,
+    [GPUL__FRAME__BODY_SURVEY] = &sample_survey,
+    [GPUL__FRAME__BODY_CLOCK_PING] = &sample_clock_ping,
+    [GPUL__FRAME__BODY_CLOCK_PONG] = &sample_clock_pong,
 };
 
 uint32_t sample_next(uint32_t type)

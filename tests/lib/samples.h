@@ -12,7 +12,7 @@
 #include "proto/message.h"
 
 /* Body types are 1 .. SAMPLE_TYPE_MAX, with gaps. */
-enum { SAMPLE_TYPE_MAX = GPUL__FRAME__BODY_LINK_REPORT };
+enum { SAMPLE_TYPE_MAX = GPUL__FRAME__BODY_CLOCK_PONG };
 
 /* The type behind `type`, 0 after the last. */
 uint32_t sample_next(uint32_t type);

@@ -50,6 +50,8 @@ static void test_pinned(void **state)
     check_help(0, "help.txt");
     check_help(PLAN_RUN, "help-run.txt");
     check_help(PLAN_ENV, "help-env.txt");
+    check_help(PLAN_CHECK, "help-check.txt");
+    check_help(PLAN_DOCTOR, "help-doctor.txt");
     check_help(PLAN_SECRET, "help-secret.txt");
     check_help(PLAN_JOIN, "help-join.txt");
     check_help(PLAN_MANIFEST, "help-manifest.txt");

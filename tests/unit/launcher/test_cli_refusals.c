@@ -303,14 +303,16 @@ static void test_refusals(void **state)
          "unknown verb \"rum\"; did you mean run? (a command to run goes after "
          "--)"},
         {"", "train.py",
-         "unknown verb \"train.py\"; there are run, env, secret, join, "
+         "unknown verb \"train.py\"; there are run, check, doctor, env, "
+         "secret, join, "
          "manifest, report, diff and help, and a command to run goes after "
          "--"},
         {"", "--local python train.py",
          "\"python\" is not an option; put -- before the command: gpulaunch "
          "[options] -- python ..."},
-        {"", "help check",
-         "help: no such topic \"check\"; there are run, env, secret, "
+        {"", "help scale",
+         "help: no such topic \"scale\"; there are run, check, doctor, env, "
+         "secret, "
          "join, manifest, report and diff"},
         {"", "report",
          "report: of which record? gpulaunch report RECORD --html FILE"},

@@ -130,6 +130,10 @@ static void test_senders(void **state)
         {"link_listening", n},
         {"link_peers", c},
         {"link_report", n},
+        {"survey_start", c | a},
+        {"survey", n | p},
+        {"clock_ping", c},
+        {"clock_pong", n},
     };
     size_t at = 0;
     for (uint32_t type = 1; type != 0; type = sample_next(type)) {
