@@ -9,10 +9,8 @@
 #include "common/writeall.h"
 #include "worker/gpu_look.h"
 #include "worker/gpu_nvml.h"
-#include "worker/gpu_symbols.h"
 #include "worker/gpuwatch.h"
-#include "worker/library.h"
-#include "worker/library_find.h"
+#include "worker/nvml_open.h"
 #include "worker/procstat.h"
 
 extern char **environ;
@@ -20,25 +18,6 @@ extern char **environ;
 /* What is written first, to say that there is an NVML. */
 enum { FIRST_BYTES = 1 };
 _Static_assert(offsetof(struct gpu_look, is_simulated) == 0, "written first");
-
-static int open_nvml(struct library *lib, struct nvml_api *api,
-                     struct gpul_error *err)
-{
-    const struct library_search search = {
-        .names = (const char *const[]){"libnvidia-ml.so.1", NULL},
-        .environment = (const char *const *)environ,
-    };
-    struct library_candidates candidates;
-    int rc = library_find(&candidates, &search, NULL, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = library_open(lib, api, gpu_symbols_nvml(),
-                      (const char *const *)candidates.paths, candidates.count,
-                      err);
-    library_candidates_release(&candidates);
-    return rc;
-}
 
 /* A driver that is not loaded is a machine without GPUs. */
 static void read_gpus(struct gpu_look *look, const struct nvml_api *api)
@@ -74,7 +53,9 @@ int gpuwatch_main(void)
     struct nvml_api api;
     struct gpul_error err = {0};
     struct gpu_look *look = calloc(1, sizeof(*look));
-    int rc = look != NULL ? open_nvml(&lib, &api, &err) : GPUL_ENOMEM;
+    int rc = look != NULL
+                 ? nvml_open(&lib, &api, (const char *const *)environ, &err)
+                 : GPUL_ENOMEM;
     if (rc != 0 && rc != GPUL_EINVAL) {
         free(look);
         return rc == GPUL_ENOTFOUND ? 0 : 1;

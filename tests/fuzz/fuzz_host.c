@@ -20,6 +20,7 @@
 #include "worker/facts.h"
 #include "worker/gpuplaces.h"
 #include "worker/nics.h"
+#include "worker/survey_themes.h"
 
 enum { TEXT_BYTES = 64, PATH_BYTES = 256 };
 
@@ -47,6 +48,36 @@ static const char *const files[] = {
     "/sys/devices/system/node/online",
     "/dev/nvidiactl",
     "/dev/nvidia0",
+    "/etc/os-release",
+    "/proc/cmdline",
+    "/proc/cpuinfo",
+    "/proc/driver/nvidia/version",
+    "/proc/modules",
+    "/proc/net/ipv6_route",
+    "/proc/net/route",
+    "/proc/self/limits",
+    "/proc/self/status",
+    "/proc/sys/kernel/osrelease",
+    "/proc/uptime",
+    "/sys/bus/pci/devices/0000:19:00.0/class",
+    "/sys/bus/pci/devices/0000:19:00.0/config",
+    "/sys/bus/pci/devices/0000:19:00.0/current_link_width",
+    "/sys/bus/pci/devices/0000:19:00.0/iommu_group/type",
+    "/sys/bus/pci/devices/0000:19:00.0/max_link_width",
+    "/sys/class/infiniband/mlx5_0/fw_ver",
+    "/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed",
+    "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/0",
+    "/sys/class/infiniband/mlx5_0/ports/1/gids/0",
+    "/sys/class/infiniband/mlx5_0/ports/1/phys_state",
+    "/sys/class/net/bond0/bonding/slaves",
+    "/sys/class/net/eth0/device/vendor",
+    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "/sys/devices/system/cpu/online",
+    "/sys/fs/cgroup/cpu.max",
+    "/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us",
+    "/sys/fs/cgroup/pids.max",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/etc/nccl.conf",
 };
 enum { FILES = sizeof(files) / sizeof(files[0]) };
 
@@ -136,6 +167,37 @@ static void check_cgroup(void)
     cgroup_oom_close(&oom);
 }
 
+static void check_survey(void)
+{
+    static void (*const themes[])(struct survey *,
+                                  const struct survey_request *) = {
+        survey_os,      survey_cpu,         survey_memory, survey_limits,
+        survey_cgroups, survey_pci,         survey_nvidia, survey_rdma,
+        survey_net,     survey_environment,
+    };
+    static const char *const environment[] = {"NCCL_IB_HCA=mlx5",
+                                              "NCCL_SOCKET_IFNAME=e,lo", NULL};
+    const struct survey_request request = {
+        .root = root, .environment = environment, .salt = "job"};
+    struct survey s = {0};
+    for (size_t i = 0; i < sizeof(themes) / sizeof(themes[0]); i++) {
+        themes[i](&s, &request);
+    }
+    FUZZ_CHECK(!s.is_short && s.message.n_facts <= GPUL_FACTS_MAX);
+    FUZZ_CHECK(gpul__survey__get_packed_size(&s.message) <=
+               GPUL_SURVEY_BYTES_MAX);
+    for (size_t i = 0; i < s.message.n_facts; i++) {
+        const Gpul__Fact *f = s.message.facts[i];
+        FUZZ_CHECK(gpul_text_is_valid(f->key, GPUL_TEXT_NAME));
+        FUZZ_CHECK(gpul_text_is_valid(f->value, GPUL_TEXT_LINE));
+        FUZZ_CHECK(gpul_text_is_valid(f->unknown, GPUL_TEXT_LINE));
+        FUZZ_CHECK((f->value[0] == 0) != (f->unknown[0] == 0));
+        FUZZ_CHECK(strlen(f->value) <= GPUL_FACT_VALUE_BYTES_MAX);
+        FUZZ_CHECK(strlen(f->unknown) <= GPUL_FACT_VALUE_BYTES_MAX);
+    }
+    survey_release(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (root[0] == 0) {
@@ -152,6 +214,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     check_nics();
     check_places();
     check_cgroup();
+    check_survey();
     for (size_t i = 0; i < FILES; i++) {
         if (is_there[i]) {
             unlink(place(i));
