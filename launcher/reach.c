@@ -76,6 +76,7 @@ int reach_spawn(struct reach *r, struct reach_child *child,
     if (child->words_fd < 0) {
         return GPUL_ESYS;
     }
+    child->words_from = 0;
     fds[2] = (struct gpul_spawn_fd){child->words_fd, 2};
     struct gpul_spawn spec = {
         .path = program->path,
@@ -310,29 +311,55 @@ static ssize_t drop_part(char *words, ssize_t n)
     return n;
 }
 
-/* The last line or lines, made one: control characters become spaces. */
-void reach_words(char words[REACH_WORDS_BYTES + 1],
-                 const struct reach_child *child)
+/* Without carriage returns and spaces at the ends of lines; other control
+ * characters become spaces. Returns the bytes that are left. */
+static size_t tidy(char *lines, size_t n)
 {
-    words[0] = '\0';
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool is_end = lines[i] == '\n';
+        while (is_end && used > 0 && lines[used - 1] == ' ') {
+            used--;
+        }
+        lines[used++] =
+            (unsigned char)lines[i] < ' ' && !is_end ? ' ' : lines[i];
+    }
+    while (used > 0 && (unsigned char)lines[used - 1] <= ' ') {
+        used--;
+    }
+    return used;
+}
+
+void reach_lines(char *lines, size_t bytes, const struct reach_child *child)
+{
+    lines[0] = '\0';
     if (child->words_fd < 0) {
         return;
     }
+    off_t room = (off_t)bytes - 1, from = child->words_from;
     off_t size = lseek(child->words_fd, 0, SEEK_CUR);
-    off_t from = size > REACH_WORDS_BYTES ? size - REACH_WORDS_BYTES : 0;
-    ssize_t n = pread(child->words_fd, words, (size_t)(size - from), from);
-    while (n > 0 && (unsigned char)words[n - 1] <= ' ') {
-        n--;
+    bool is_cut = size - from > room;
+    from = is_cut ? size - room : from;
+    ssize_t n = pread(child->words_fd, lines, (size_t)(size - from), from);
+    n = is_cut ? drop_part(lines, n) : n;
+    lines[tidy(lines, n > 0 ? (size_t)n : 0)] = '\0';
+    gpul_text_clean(lines, bytes - 1);
+}
+
+void reach_words(char words[REACH_WORDS_BYTES + 1],
+                 const struct reach_child *child)
+{
+    reach_lines(words, REACH_WORDS_BYTES + 1, child);
+    for (char *at = words; (at = strchr(at, '\n')) != NULL;) {
+        *at = ' ';
     }
-    n = from > 0 ? drop_part(words, n) : n;
-    n = n > 0 ? n : 0;
-    for (ssize_t i = 0; i < n; i++) {
-        if ((unsigned char)words[i] < ' ') {
-            words[i] = ' ';
-        }
+}
+
+void reach_forget_words(struct reach_child *child)
+{
+    if (child->words_fd >= 0) {
+        child->words_from = lseek(child->words_fd, 0, SEEK_CUR);
     }
-    words[n] = '\0';
-    gpul_text_clean_line(words, REACH_WORDS_BYTES);
 }
 
 void reach_describe(struct gpul_buf *out, const struct reach_child *child)

@@ -31,9 +31,10 @@
 struct reach_child {
     pid_t pid; /* 0: not started, or reaped */
     bool has_ended;
-    bool is_told; /* its end was dealt with; for the caller */
-    int status;   /* of waitpid */
-    int words_fd; /* its standard error, -1: none */
+    bool is_told;     /* its end was dealt with; for the caller */
+    int status;       /* of waitpid */
+    int words_fd;     /* its standard error, -1: none */
+    off_t words_from; /* what is before that is of no interest any more */
 };
 
 struct reach;

@@ -40,9 +40,16 @@ struct reach_child *reach_child_of(struct reach *r, pid_t pid);
 int reach_note_strangers(struct reach *r, struct gpul_error *err);
 void reach_forget_stranger(struct reach *r, pid_t pid);
 
-/* The last words of a child, cleaned, on one line; "" if there are none. */
+/* The last whole lines that a child has written, as many as `bytes` hold with
+ * the NUL: cleaned, a newline between two; "" if there are none. */
+void reach_lines(char *lines, size_t bytes, const struct reach_child *child);
+
+/* The same on one line. */
 void reach_words(char words[REACH_WORDS_BYTES + 1],
                  const struct reach_child *child);
+
+/* What it has written so far is not among its last words. */
+void reach_forget_words(struct reach_child *child);
 
 /* "ended with exit code 3: words" */
 void reach_describe(struct gpul_buf *out, const struct reach_child *child);

@@ -28,6 +28,7 @@ enum {
     AT_ONCE_MIN = 2,
     RETRY_FIRST_MS = 200,
     RETRY_LAST_MS = 5000,
+    LINES_BYTES = 4096,   /* of what ssh and the host have said last */
     SILENT_TRIES_MAX = 2, /* each has taken ssh's own time */
     MARGIN_MS = 1000,     /* before the coordinator's own bound */
     NAMES_BYTES = 200,    /* of nodes in a sentence */
@@ -48,18 +49,19 @@ static int exit_code(const struct reach_child *child)
                                       : WEXITSTATUS(child->status);
 }
 
-static enum ssh_fault fault_of(const struct ssh_node *node)
+/* What has come of it, and ssh's or the worker's words for that. */
+static enum ssh_fault fault_of(char words[REACH_WORDS_BYTES + 1],
+                               const struct ssh_node *node)
 {
-    char words[REACH_WORDS_BYTES + 1];
+    char lines[LINES_BYTES];
     const struct reach_child *child = &node->way->reach->workers[node->index];
-    if (node->fault != SSH_FAULT_OTHER) {
-        return node->fault;
-    }
-    if (node->tries == 0) {
-        return SSH_FAULT_NOT_TRIED;
-    }
-    reach_words(words, child);
-    return ssh_judge(exit_code(child), words, node->has_greeted);
+    int code = exit_code(child);
+    reach_lines(lines, sizeof(lines), child);
+    ssh_choose_words(words, REACH_WORDS_BYTES + 1, code, lines,
+                     node->has_greeted);
+    return node->fault != SSH_FAULT_OTHER ? node->fault
+           : node->tries == 0             ? SSH_FAULT_NOT_TRIED
+                              : ssh_judge(code, lines, node->has_greeted);
 }
 
 static void leave_start(struct ssh_node *node, enum ssh_state state)
@@ -108,10 +110,11 @@ static bool ended(struct reach *r, uint32_t index)
 {
     struct ssh_way *way = way_of(r);
     struct ssh_node *node = &way->nodes[index];
+    char words[REACH_WORDS_BYTES + 1];
     ssh_session_close(node);
     uint64_t retry_ms = gpul_clock_ms() + wait_ms(node);
     bool is_retried =
-        may_try_again(node, fault_of(node)) && retry_ms < way->join_ms;
+        may_try_again(node, fault_of(words, node)) && retry_ms < way->join_ms;
     leave_start(node, is_retried ? SSH_WAITING : SSH_DONE);
     if (is_retried) {
         way->at_once =
@@ -131,14 +134,13 @@ static Gpul__NodeGone__Why describe(struct reach *r, struct gpul_buf *out,
     const struct ssh_node *node = &way->nodes[index];
     const struct reach_child *child = &r->workers[index];
     char words[REACH_WORDS_BYTES + 1];
-    enum ssh_fault fault = fault_of(node);
+    enum ssh_fault fault = fault_of(words, node);
     if (node->has_greeted && fault == SSH_FAULT_OTHER) {
         gpul_buf_append_text(out, exit_code(child) == 255
                                       ? "its ssh session "
                                       : "gpulaunch-worker ");
         reach_describe(out, child);
     } else {
-        reach_words(words, child);
         ssh_explain(out, fault, way->plan->nodes.list[index].name,
                     node->found[0] != '\0' ? node->found : words);
     }

@@ -176,6 +176,7 @@ static void take_line(struct ssh_node *node)
         return;
     }
     node->has_greeted = true;
+    reach_forget_words(&node->way->reach->workers[node->index]);
     give_orders(node);
     ssh_greeted(node);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/sshwords.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "proto/text.h"
 
 enum {
     CODE_DEADLINE = 40, /* of gpulaunch-worker: it never became a member */
@@ -67,69 +70,186 @@ static const struct {
                              "--join-timeout gives them longer"},
 };
 
-static bool has(const char *words, const char *part)
+/* How ssh writes of its own fate, a line each; `#` stands for anything without
+ * a space, `*` for anything. What the host's banner says, or a program there,
+ * comes the same way and may hold any word, but not at these places. The first
+ * form that fits counts. Those of `channel` are of the way to a jump host. */
+static const struct {
+    const char *form;
+    enum ssh_fault fault;
+} forms[] = {
+    {"#: Could not resolve hostname ", SSH_FAULT_NAME},
+    {"channel #: open failed: connect failed: Name or service not known",
+     SSH_FAULT_NAME},
+    {"channel #: open failed: connect failed: *name resolution",
+     SSH_FAULT_NAME},
+    {"@*REMOTE HOST IDENTIFICATION HAS CHANGED!", SSH_FAULT_NEW_HOST_KEY},
+    {"Host key for # has changed and you have requested strict checking",
+     SSH_FAULT_NEW_HOST_KEY},
+    {"No # host key is known for # and you have requested strict checking",
+     SSH_FAULT_HOST_KEY},
+    {"Host key verification failed.", SSH_FAULT_HOST_KEY},
+    {"#@#: Permission denied (#).", SSH_FAULT_LOGIN},
+    {"Permission denied (#).", SSH_FAULT_LOGIN}, /* before 7.6 */
+    {"Received disconnect from *Too many authentication failures",
+     SSH_FAULT_LOGIN},
+    {"*: line #: Bad configuration option: ", SSH_FAULT_CONFIG},
+    {"*: terminating, # bad configuration options", SSH_FAULT_CONFIG},
+    {"command-line line #: ", SSH_FAULT_CONFIG},
+    {"/*config line #: ", SSH_FAULT_CONFIG},
+    {"unknown option -- ", SSH_FAULT_CONFIG},
+    {"usage: ssh ", SSH_FAULT_CONFIG},
+    {"Bad owner or permissions on ", SSH_FAULT_CONFIG},
+    {"Can't open user config file ", SSH_FAULT_CONFIG},
+    {"Cannot execute command-line and remote command", SSH_FAULT_CONFIG},
+    {"ssh: connect to host # port #: Connection refused", SSH_FAULT_REFUSED},
+    {"ssh: connect to host # port #: *timed out", SSH_FAULT_SILENT},
+    {"ssh: connect to host # port #: Connection reset", SSH_FAULT_DROPPED},
+    {"ssh: connect to host # port #: ", SSH_FAULT_ROUTE},
+    {"channel #: open failed: connect failed: Connection refused",
+     SSH_FAULT_REFUSED},
+    {"channel #: open failed: connect failed: *timed out", SSH_FAULT_SILENT},
+    {"channel #: open failed: connect failed: ", SSH_FAULT_ROUTE},
+    {"Connection timed out during banner exchange", SSH_FAULT_SILENT},
+    {"Connection to # timed out", SSH_FAULT_SILENT},
+    {"Connection to # port # timed out", SSH_FAULT_SILENT},
+    {"ssh_dispatch_run_fatal: Connection to *timed out", SSH_FAULT_SILENT},
+    {"Timeout, server # not responding.", SSH_FAULT_SILENT},
+    {"ssh_dispatch_run_fatal: Connection to ", SSH_FAULT_DROPPED},
+    {"kex_exchange_identification: ", SSH_FAULT_DROPPED},
+    {"ssh_exchange_identification: ", SSH_FAULT_DROPPED},
+    {"banner exchange: Connection to ", SSH_FAULT_DROPPED},
+    {"Connection closed by ", SSH_FAULT_DROPPED},
+    {"Connection reset by ", SSH_FAULT_DROPPED},
+    {"Connection to # closed by remote host.", SSH_FAULT_DROPPED},
+    {"client_loop: send disconnect: ", SSH_FAULT_DROPPED},
+    {"packet_write_wait: Connection to ", SSH_FAULT_DROPPED},
+};
+
+/* Does the line, which ends with a newline or the text, begin like that? */
+static bool fits(const char *line, const char *form)
 {
-    return strstr(words, part) != NULL;
+    for (; *form != '\0'; form++, line++) {
+        if (*form == '#' || *form == '*') {
+            while (!fits(line, form + 1)) {
+                bool is_end = *line == '\0' || *line == '\n' ||
+                              (*form == '#' && *line == ' ');
+                if (is_end) {
+                    return false;
+                }
+                line++;
+            }
+            return true;
+        }
+        if (*line != *form) {
+            return false;
+        }
+    }
+    return true;
 }
 
-/* In this order: some messages hold the words of others. */
-static enum ssh_fault judge_ssh(const char *words)
+static enum ssh_fault judge_line(const char *line)
 {
-    static const struct {
-        const char *part;
-        enum ssh_fault fault;
-    } table[] = {
-        {"Could not resolve hostname", SSH_FAULT_NAME},
-        {"has changed", SSH_FAULT_NEW_HOST_KEY},
-        {"HAS CHANGED", SSH_FAULT_NEW_HOST_KEY},
-        {"Host key verification failed", SSH_FAULT_HOST_KEY},
-        {"Permission denied", SSH_FAULT_LOGIN},
-        {"Too many authentication failures", SSH_FAULT_LOGIN},
-        {"Bad configuration option", SSH_FAULT_CONFIG},
-        {"bad configuration options", SSH_FAULT_CONFIG},
-        {"unknown option", SSH_FAULT_CONFIG},
-        {"usage: ssh", SSH_FAULT_CONFIG},
-        {"Bad owner or permissions", SSH_FAULT_CONFIG},
-        {"Can't open user config file", SSH_FAULT_CONFIG},
-        {"Connection refused", SSH_FAULT_REFUSED},
-        {"No route to host", SSH_FAULT_ROUTE},
-        {"Network is unreachable", SSH_FAULT_ROUTE},
-        {"imed out", SSH_FAULT_SILENT},
-        {"Timeout", SSH_FAULT_SILENT},
-        {"kex_exchange_identification", SSH_FAULT_DROPPED},
-        {"ssh_exchange_identification", SSH_FAULT_DROPPED},
-        {"Exceeded MaxStartups", SSH_FAULT_DROPPED},
-        {"Connection closed", SSH_FAULT_DROPPED},
-        {"Connection reset", SSH_FAULT_DROPPED},
-        {"closed by remote host", SSH_FAULT_DROPPED},
-        {"Broken pipe", SSH_FAULT_DROPPED},
-    };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        if (has(words, table[i].part)) {
-            return table[i].fault;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        if (fits(line, forms[i].form)) {
+            return forms[i].fault;
         }
     }
     return SSH_FAULT_OTHER;
 }
 
-enum ssh_fault ssh_judge(int code, const char *words, bool has_greeted)
+/* That a connection has closed tells less than why, and that a host key was
+ * not taken less than that it has changed. */
+static int weight(enum ssh_fault fault)
+{
+    return fault == SSH_FAULT_OTHER      ? 0
+           : fault == SSH_FAULT_DROPPED  ? 1
+           : fault == SSH_FAULT_HOST_KEY ? 2
+                                         : 3;
+}
+
+/* NULL behind the last. */
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+    return end != NULL ? end + 1 : NULL;
+}
+
+/* Of those that say as much the last: what ends ssh it writes at the end. */
+static enum ssh_fault judge_ssh(const char *lines)
+{
+    enum ssh_fault found = SSH_FAULT_OTHER;
+    for (const char *at = lines; at != NULL; at = next_line(at)) {
+        enum ssh_fault fault = judge_line(at);
+        found = weight(fault) >= weight(found) ? fault : found;
+    }
+    return found;
+}
+
+static const char *last_line(const char *lines)
+{
+    const char *end = strrchr(lines, '\n');
+    return end != NULL ? end + 1 : lines;
+}
+
+/* The loader's words, glibc's and musl's; it ends with 127 as well. */
+static bool lacks_library(const char *line)
+{
+    return fits(line, "*: error while loading shared libraries: ") ||
+           fits(line, "Error loading shared library ") ||
+           fits(line, "Error relocating ");
+}
+
+enum ssh_fault ssh_judge(int code, const char *lines, bool has_greeted)
 {
     if (has_greeted) {
         return code == CODE_DEADLINE ? SSH_FAULT_COORDINATOR : SSH_FAULT_OTHER;
     }
-    if (code == CODE_SSH) {
-        return judge_ssh(words);
-    }
-    if (has(words, "shared libraries")) {
-        return SSH_FAULT_LIBRARY;
-    }
-    if (code == CODE_NOT_FOUND) {
-        return SSH_FAULT_MISSING;
-    }
-    if (code == CODE_NOT_EXECUTABLE || has(words, "Exec format error")) {
+    switch (code) {
+    case CODE_SSH:
+        return judge_ssh(lines);
+    case CODE_NOT_FOUND:
+        return lacks_library(last_line(lines)) ? SSH_FAULT_LIBRARY
+                                               : SSH_FAULT_MISSING;
+    case CODE_NOT_EXECUTABLE:
         return SSH_FAULT_NOT_EXECUTABLE;
+    default:
+        return code > 128 ? SSH_FAULT_OTHER : SSH_FAULT_NO_GREETING;
     }
-    return code > 128 ? SSH_FAULT_OTHER : SSH_FAULT_NO_GREETING;
+}
+
+/* Those from `lines` on, or of these only ssh's own; false: they are too
+ * long, and the last of them is cut. */
+static bool join(char *words, size_t bytes, const char *lines, bool is_own)
+{
+    size_t used = 0;
+    words[0] = '\0';
+    for (const char *at = lines; at != NULL; at = next_line(at)) {
+        size_t n = strcspn(at, "\n");
+        if (n == 0 || (is_own && judge_line(at) == SSH_FAULT_OTHER)) {
+            continue;
+        }
+        used += (size_t)snprintf(words + used, bytes - used, "%s%.*s",
+                                 used > 0 ? " " : "", (int)n, at);
+        if (used >= bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void ssh_choose_words(char *words, size_t bytes, int code, const char *lines,
+                      bool has_greeted)
+{
+    bool is_own =
+        !has_greeted && code == CODE_SSH && judge_ssh(lines) != SSH_FAULT_OTHER;
+    bool is_last =
+        !has_greeted && (code == CODE_NOT_FOUND || code == CODE_NOT_EXECUTABLE);
+    const char *from = is_last ? last_line(lines) : lines;
+    while (!join(words, bytes, from, is_own) && next_line(from) != NULL) {
+        from = next_line(from);
+    }
+    gpul_text_clean_line(words, bytes - 1);
 }
 
 Gpul__NodeGone__Why ssh_why(enum ssh_fault fault)

@@ -36,8 +36,16 @@ enum ssh_fault {
 };
 
 /* What became of a session that has ended with `code` (128+N for a signal N),
- * of which `words` were the last; `has_greeted`: the worker was there. */
-enum ssh_fault ssh_judge(int code, const char *words, bool has_greeted);
+ * of which `lines` were the last, a newline between two: ssh's own, or those
+ * of the host and its programs, which decide nothing where ssh has failed.
+ * `has_greeted`: the worker was there. */
+enum ssh_fault ssh_judge(int code, const char *lines, bool has_greeted);
+
+/* What of these the user is to read: without the host's banner where ssh or a
+ * shell has said what is wrong, and the last of them where `bytes` do not hold
+ * all. On one line. */
+void ssh_choose_words(char *words, size_t bytes, int code, const char *lines,
+                      bool has_greeted);
 
 /* The same for the coordinator, which decides reason and exit code. */
 Gpul__NodeGone__Why ssh_why(enum ssh_fault fault);
