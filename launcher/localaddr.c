@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 
 #include "common/clock.h"
 #include "common/hostport.h"
+#include "launcher/sshconfig.h"
 #include "proto/sockaddr.h"
 
 enum {
@@ -27,11 +29,25 @@ enum {
 
 /* ---- in the process of one host ------------------------------------------ */
 
-/* What `ssh -G host` prints; "" if it does not. */
-static void ask_ssh(char config[CONFIG_BYTES], char *const *ssh, char *host)
+/* Nothing of ours but the pipe: what ssh or a program of its configuration
+ * reads of the terminal's would be lost to the ranks. */
+static void become_ssh(char *const *arguments, int out)
 {
-    char *arguments[ARGUMENTS_MAX + 3];
-    char flag[] = "-G";
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 &&
+        dup2(null_fd, STDERR_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0) {
+        execv(arguments[0], arguments);
+    }
+    _exit(127);
+}
+
+/* What `ssh -N -G host` prints; "" if it does not. Without -N it would want a
+ * command where the user's configuration sends it into the background. Returns
+ * 0, or why no process could be started. */
+static int ask_ssh(char config[CONFIG_BYTES], char *const *ssh, char *host)
+{
+    char *arguments[ARGUMENTS_MAX + 4];
+    char no_command[] = "-N", flag[] = "-G";
     int ends[2], n = 0;
     size_t used = 0;
     ssize_t got;
@@ -40,20 +56,17 @@ static void ask_ssh(char config[CONFIG_BYTES], char *const *ssh, char *host)
         arguments[n] = ssh[n];
         n++;
     }
-    arguments[n] = flag;
-    arguments[n + 1] = host;
-    arguments[n + 2] = NULL;
-    if (pipe(ends) != 0) {
-        return;
+    arguments[n++] = no_command;
+    arguments[n++] = flag;
+    arguments[n++] = host;
+    arguments[n] = NULL;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return errno;
     }
     pid_t pid = fork();
+    int why = pid < 0 ? errno : 0;
     if (pid == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        close(STDERR_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        execv(arguments[0], arguments);
-        _exit(127);
+        become_ssh(arguments, ends[1]);
     }
     close(ends[1]);
     while (used < CONFIG_BYTES - 1 &&
@@ -65,26 +78,7 @@ static void ask_ssh(char config[CONFIG_BYTES], char *const *ssh, char *host)
     if (pid > 0) {
         waitpid(pid, NULL, 0);
     }
-}
-
-/* The value of a line "key value" into `value`; false: there is none. */
-static bool find_value(char *value, size_t n, const char *config,
-                       const char *key)
-{
-    size_t bytes = strlen(key);
-    for (const char *at = config; at != NULL && *at != '\0';
-         at = strchr(at, '\n'), at = at != NULL ? at + 1 : NULL) {
-        if (strncmp(at, key, bytes) == 0 && at[bytes] == ' ') {
-            size_t length = strcspn(at + bytes + 1, "\n");
-            if (length >= n) {
-                return false;
-            }
-            memcpy(value, at + bytes + 1, length);
-            value[length] = '\0';
-            return true;
-        }
-    }
-    return false;
+    return why;
 }
 
 /* An address whose scope only this machine knows is of no use there. */
@@ -139,77 +133,86 @@ static void look_up(struct localaddr *out, const char *host)
     freeaddrinfo(found);
 }
 
-static void find_one(struct localaddr *out, char *const *ssh, char *host)
+/* What the process of one host says; it fits a pipe at once. */
+struct answer {
+    struct localaddr found;
+    int why; /* errno: it could not start ssh */
+};
+_Static_assert(sizeof(struct answer) <= PIPE_BUF, "it is written at once");
+
+static void find_one(struct answer *out, char *const *ssh, char *host)
 {
     static char config[CONFIG_BYTES];
-    char real[GPUL_HOST_BYTES], timeout[16];
-    ask_ssh(config, ssh, host);
-    out->has_timeout =
-        find_value(timeout, sizeof(timeout), config, "connecttimeout") &&
-        strcmp(timeout, "none") != 0;
-    look_up(out,
-            find_value(real, sizeof(real), config, "hostname") ? real : host);
+    char real[GPUL_HOST_BYTES];
+    out->why = ask_ssh(config, ssh, host);
+    out->found.options = sshconfig_options(config);
+    if (out->why == 0) {
+        look_up(&out->found,
+                sshconfig_value(real, sizeof(real), config, "hostname") ? real
+                                                                        : host);
+    }
 }
 
 /* ---- in ours ------------------------------------------------------------- */
 
-struct lookup {
+struct asking {
     pid_t pid;
     int fd;
     uint32_t index;
     uint64_t end_ms;
 };
 
-static int start(struct lookup *l, char *const *ssh, char *host,
+static int start(struct asking *a, char *const *ssh, char *host,
                  struct gpul_error *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return gpul_fail_errno(err, errno, "cannot create a pipe");
     }
-    l->pid = fork();
-    if (l->pid == 0) {
-        struct localaddr found = {.address = ""};
+    a->pid = fork();
+    if (a->pid == 0) {
+        struct answer answer = {.why = 0};
         setpgid(0, 0); /* with its ssh */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        find_one(&found, ssh, host);
-        ssize_t n = write(ends[1], &found, sizeof(found));
-        _exit(n == (ssize_t)sizeof(found) ? 0 : 1);
+        find_one(&answer, ssh, host);
+        ssize_t n = write(ends[1], &answer, sizeof(answer));
+        _exit(n == (ssize_t)sizeof(answer) ? 0 : 1);
     }
     int why = errno;
     close(ends[1]);
-    if (l->pid < 0) {
+    if (a->pid < 0) {
         close(ends[0]);
         return gpul_fail_errno(err, why, "cannot start a process");
     }
-    setpgid(l->pid, l->pid);
-    l->fd = ends[0];
-    l->end_ms = gpul_clock_ms() + LOCALADDR_MS;
+    setpgid(a->pid, a->pid);
+    a->fd = ends[0];
+    a->end_ms = gpul_clock_ms() + LOCALADDR_MS;
     return 0;
 }
 
-/* It fits a pipe at once, so it is there as a whole or not at all. */
-static void finish(struct localaddr *out, struct lookup *l, bool is_late)
+/* Returns 0, or why it could not ask ssh. */
+static int finish(struct localaddr *out, struct asking *a, bool is_late)
 {
-    struct localaddr found;
-    *out = (struct localaddr){.address = ""};
-    if (!is_late && read(l->fd, &found, sizeof(found)) == sizeof(found)) {
-        *out = found;
-    } else {
-        snprintf(out->words, sizeof(out->words),
+    struct answer answer = {.why = 0};
+    if (is_late || read(a->fd, &answer, sizeof(answer)) != sizeof(answer)) {
+        answer = (struct answer){.found.options = sshconfig_options("")};
+        snprintf(answer.found.words, sizeof(answer.found.words),
                  is_late ? "looking it up took longer than %u s"
                          : "looking it up failed",
                  LOCALADDR_MS / 1000);
     }
-    kill(-l->pid, SIGKILL);
-    waitpid(l->pid, NULL, 0);
-    close(l->fd);
-    l->pid = 0;
+    *out = answer.found;
+    kill(-a->pid, SIGKILL);
+    waitpid(a->pid, NULL, 0);
+    close(a->fd);
+    a->pid = 0;
+    return answer.why;
 }
 
-/* Wait for one or more, and finish those. Returns how many. */
-static uint32_t harvest(struct localaddr *out, struct lookup *running,
-                        uint32_t count)
+/* Wait for one or more, and finish those; *why: one could not ask ssh. Returns
+ * how many. */
+static uint32_t harvest(struct localaddr *out, struct asking *running,
+                        uint32_t count, int *why)
 {
     struct pollfd fds[AT_ONCE];
     uint64_t next_ms = UINT64_MAX, now_ms = gpul_clock_ms();
@@ -223,7 +226,9 @@ static uint32_t harvest(struct localaddr *out, struct lookup *running,
     for (uint32_t i = 0; i < count; i++) {
         bool is_late = now_ms >= running[i].end_ms;
         if (fds[i].revents != 0 || is_late) {
-            finish(&out[running[i].index], &running[i], fds[i].revents == 0);
+            int rc = finish(&out[running[i].index], &running[i],
+                            fds[i].revents == 0);
+            *why = rc != 0 ? rc : *why;
         } else {
             running[kept++] = running[i];
         }
@@ -234,9 +239,9 @@ static uint32_t harvest(struct localaddr *out, struct lookup *running,
 int localaddr_find(struct localaddr *out, const struct nodes *nodes,
                    char *const *ssh, struct gpul_error *err)
 {
-    struct lookup running[AT_ONCE];
+    struct asking running[AT_ONCE];
     uint32_t count = 0, next = 0;
-    int rc = 0;
+    int rc = 0, why = 0;
     while ((rc == 0 && next < nodes->count) || count > 0) {
         if (rc == 0 && next < nodes->count && count < AT_ONCE) {
             running[count].index = next;
@@ -245,7 +250,10 @@ int localaddr_find(struct localaddr *out, const struct nodes *nodes,
             next++;
             continue;
         }
-        count -= harvest(out, running, count);
+        count -= harvest(out, running, count, &why);
+        if (why != 0 && rc == 0) {
+            rc = gpul_fail_errno(err, why, "cannot start %s -G", ssh[0]);
+        }
     }
     return rc;
 }

@@ -4,8 +4,8 @@
  * where a node over there finds us: no interface and no name is guessed. Edge.
  *
  * Happy path, for each host in a process of its own: ask ssh which host it
- * would connect to (ssh -G), look that up, ask the kernel for the route
- * (connect of a datagram socket, which sends nothing).
+ * would connect to and what it is set up for (ssh -G), look that host up, ask
+ * the kernel for the route (connect of a datagram socket, which sends nothing).
  * Failure: a name that nobody knows, a name server that is silent (the process
  * is ended after LOCALADDR_MS), no route. Literals are never looked up.
  */
@@ -27,12 +27,12 @@ struct localaddr {
     char address[GPUL_ADDRESS_BYTES_MAX + 1]; /* literal; "": not found */
     char words[LOCALADDR_WORDS_BYTES];        /* why not */
     bool is_known;    /* the name, if the address is not */
-    bool has_timeout; /* the user's ssh configuration has a ConnectTimeout */
+    uint32_t options; /* for its sessions, see launcher/sshconfig.h */
 };
 
 /* `ssh` is the command and its options, NULL-terminated; out[i] is for node i.
- * Takes LOCALADDR_MS for each 32 nodes at most. Errors: GPUL_ESYS, GPUL_ENOMEM
- * (no process could be started); what is found out of single hosts is none. */
+ * Takes LOCALADDR_MS for each 32 nodes at most. Errors: GPUL_ESYS (no process
+ * could be started); what is found out of single hosts is none. */
 int localaddr_find(struct localaddr *out, const struct nodes *nodes,
                    char *const *ssh, struct gpul_error *err);
 

@@ -17,6 +17,7 @@
 
 #include "common/clock.h"
 #include "launcher/reach_ssh_internal.h"
+#include "launcher/sshconfig.h"
 #include "proto/orders.h"
 
 /* A coordinator that listens already is reached at once, or not at all. */
@@ -270,36 +271,29 @@ static int open_streams(struct ssh_node *node, int in, int out,
 
 /* ---- the process --------------------------------------------------------- */
 
-/* The user's ssh, as the user has set it up; only what would make it wait for
- * somebody to answer is turned off. */
-static void fill_arguments(char **arguments, struct ssh_node *node, char *batch,
-                           char *timeout)
+/* The user's ssh, as the user has set it up but for what a session that nobody
+ * sits at cannot have. */
+static void fill_arguments(char **arguments, const struct ssh_node *node)
 {
-    static char no_terminal[] = "-T", option[] = "-o";
+    static char no_terminal[] = "-T";
     const struct ssh_way *way = node->way;
-    int n = 0;
+    size_t n = 0;
     for (; way->ssh[n] != NULL && n < WORDS_MAX; n++) {
         arguments[n] = way->ssh[n];
     }
     arguments[n++] = no_terminal;
-    arguments[n++] = option;
-    arguments[n++] = batch;
-    if (!way->addresses[node->index].has_timeout) {
-        arguments[n++] = option;
-        arguments[n++] = timeout;
-    }
+    n += sshconfig_append(arguments + n, way->addresses[node->index].options);
     arguments[n++] = way->plan->nodes.list[node->index].name;
-    arguments[n++] = node->way->script;
+    arguments[n++] = way->script;
     arguments[n] = NULL;
 }
 
 static int spawn(struct ssh_node *node, int in, int out, struct gpul_error *err)
 {
-    char batch[] = "BatchMode=yes", timeout[] = "ConnectTimeout=20";
-    char *arguments[WORDS_MAX + 8];
+    char *arguments[WORDS_MAX + SSHCONFIG_WORDS_MAX + 4];
     struct reach *r = node->way->reach;
     struct gpul_spawn_fd fds[] = {{in, 0}, {out, 1}, {-1, 2}};
-    fill_arguments(arguments, node, batch, timeout);
+    fill_arguments(arguments, node);
     const struct reach_program ssh = {.path = node->way->ssh[0],
                                       .arguments = arguments};
     return reach_spawn(r, &r->workers[node->index], &ssh, fds, 3, SIGTERM, err);
