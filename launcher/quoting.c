@@ -53,6 +53,21 @@ int quoting_shell(struct gpul_buf *out, const char *text)
     return gpul_buf_append_text(out, "'");
 }
 
+/* Within single quotes csh replaces `!`, and fish takes a backslash away; what
+ * is behind a backslash outside of them means the same to all. */
+int quoting_any_shell(struct gpul_buf *out, const char *text)
+{
+    static const char special[] = "'\\!";
+    int rc = text[0] == '\0' ? gpul_buf_append_text(out, "''") : 0;
+    while (rc == 0 && *text != '\0') {
+        size_t n = strcspn(text, special);
+        rc = n > 0 ? gpul_buf_appendf(out, "'%.*s'", (int)n, text)
+                   : gpul_buf_appendf(out, "\\%c", *text);
+        text += n > 0 ? n : 1;
+    }
+    return rc;
+}
+
 int quoting_shell_words(struct gpul_buf *out, char *const *words, size_t count)
 {
     int rc = 0;

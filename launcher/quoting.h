@@ -19,7 +19,11 @@
  * gpul_buf_append. */
 int quoting_shell(struct gpul_buf *out, const char *text);
 
-/* The same for several, each behind a space. */
+/* One word for whatever shell may be somebody's login shell: POSIX ones, csh,
+ * fish. `text` is printable ASCII. */
+int quoting_any_shell(struct gpul_buf *out, const char *text);
+
+/* quoting_shell for several, each behind a space. */
 int quoting_shell_words(struct gpul_buf *out, char *const *words, size_t count);
 
 /* What the reader of a YAML file does with a dollar afterwards. */

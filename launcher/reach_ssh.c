@@ -347,6 +347,7 @@ static void release(struct reach *r)
     if (way->program != NULL) {
         munmap(way->program, way->program_bytes);
     }
+    free(way->script);
     ssh_free_words(way->ssh);
     free(way->addresses);
     free(way->nodes);

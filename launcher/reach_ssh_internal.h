@@ -16,10 +16,7 @@
 #include "launcher/reach_internal.h"
 #include "launcher/sshwords.h"
 
-enum {
-    SSH_LINE_BYTES = 512,
-    SSH_SCRIPT_BYTES = PATH_MAX + 512,
-};
+enum { SSH_LINE_BYTES = 512 };
 
 enum ssh_state {
     SSH_WAITING = 0, /* for its turn, or for another try */
@@ -52,8 +49,8 @@ struct ssh_way {
     char job_id[GPUL_JOB_ID_BYTES_MAX + 1];
     struct gpul_secret secret;
     bool is_sealed;
-    char **ssh; /* the command and its options, NULL-terminated; owned */
-    char script[SSH_SCRIPT_BYTES]; /* the command there */
+    char **ssh;       /* the command and its options, NULL-terminated; owned */
+    char *script;     /* the command there; owned */
     uint8_t *program; /* --copy-worker: the worker's file, mapped; NULL */
     size_t program_bytes;
     struct localaddr *addresses; /* by node */

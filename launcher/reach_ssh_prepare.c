@@ -12,9 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/quoting.h"
 #include "launcher/reach_ssh_internal.h"
 
-enum { WORDS_MAX = 32 };
+enum {
+    WORDS_MAX = 32,
+    COPY_BYTES = 512,
+    SCRIPT_BYTES_MAX = 4 * PATH_MAX + COPY_BYTES,
+};
 
 /* ---- ssh itself ---------------------------------------------------------- */
 
@@ -74,16 +79,16 @@ int ssh_command_words(char ***words, const struct plan *plan,
 
 /* ---- the command there --------------------------------------------------- */
 
-/* It passes the user's login shell there, whichever it is: within single
- * quotes these mean something to one of sh, csh and fish. */
+/* A control character cannot be quoted for every shell, nor would other bytes
+ * mean the same in each locale. */
 static int check_path(const char *path, const char *what,
                       struct gpul_error *err)
 {
     for (const char *at = path; *at != '\0'; at++) {
-        if (strchr("'\\!", *at) != NULL || *at < ' ' || *at > '~') {
+        if (*at < ' ' || *at > '~') {
             return gpul_fail(err, GPUL_EINVAL,
                              "%s %.200s: a shell could misread this path; name "
-                             "one of letters, digits and / with --worker-path",
+                             "one of printable ASCII with --worker-path",
                              what, path);
         }
     }
@@ -113,31 +118,54 @@ static int map_program(struct ssh_way *way, struct gpul_error *err)
     return 0;
 }
 
+/* `text` runs in /bin/sh, whatever the user's login shell there is, with `path`
+ * as $0 if there is one. Without a quote, `!` and backslash in it, single
+ * quotes hold it in every shell. */
+static int wrap(struct ssh_way *way, const char *text, const char *path,
+                struct gpul_error *err)
+{
+    struct gpul_buf script;
+    gpul_buf_init(&script, SCRIPT_BYTES_MAX);
+    gpul_buf_appendf(&script, "exec /bin/sh -c '%s'", text);
+    if (path != NULL) {
+        gpul_buf_append_text(&script, " ");
+        quoting_any_shell(&script, path);
+    }
+    const char *whole = gpul_buf_text(&script);
+    way->script = whole != NULL ? strdup(whole) : NULL;
+    gpul_buf_release(&script);
+    return way->script != NULL
+               ? 0
+               : gpul_fail(err, GPUL_ENOMEM, "out of memory for a command");
+}
+
 /* No word of it depends on the job: what does, is written to it. */
 static int make_script(struct ssh_way *way, struct gpul_error *err)
 {
     const char *path = way->plan->worker_path;
     if (way->plan->copies_worker) {
+        char text[COPY_BYTES];
         int rc = map_program(way, err);
-        snprintf(way->script, sizeof(way->script),
-                 "exec /bin/sh -c 'umask 077; "
+        snprintf(text, sizeof(text),
+                 "umask 077; "
                  "d=$(mktemp -d \"${TMPDIR:-/tmp}/gpulaunch-XXXXXX\") || "
                  "exit 125; f=$d/gpulaunch-worker; head -c %zu >\"$f\" && "
                  "chmod 700 \"$f\" && \"$f\" remote --copy; c=$?; "
-                 "rm -rf \"$d\"; exit $c'",
+                 "rm -rf \"$d\"; exit $c",
                  way->program_bytes);
-        return rc;
+        return rc != 0 ? rc : wrap(way, text, NULL, err);
     }
     if (path != NULL) {
-        snprintf(way->script, sizeof(way->script), "exec '%s' remote", path);
-        return check_path(path, "--worker-path", err);
+        int rc = check_path(path, "--worker-path", err);
+        return rc != 0 ? rc : wrap(way, "exec \"$0\" remote", path, err);
     }
     path = way->reach->worker_path;
-    snprintf(way->script, sizeof(way->script),
-             "exec /bin/sh -c 'if test -x \"$0\"; then exec \"$0\" remote; "
-             "else exec gpulaunch-worker remote; fi' '%s'",
-             path);
-    return check_path(path, "this machine's", err);
+    int rc = check_path(path, "this machine's", err);
+    return rc != 0 ? rc
+                   : wrap(way,
+                          "if test -x \"$0\"; then exec \"$0\" remote; "
+                          "else exec gpulaunch-worker remote; fi",
+                          path, err);
 }
 
 /* ---- addresses ----------------------------------------------------------- */

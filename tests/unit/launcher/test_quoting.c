@@ -45,6 +45,25 @@ static void test_shell(void **state)
     }
 }
 
+/* The shells' own reading is in tests/e2e/sshusers.sh. */
+static void test_any_shell(void **state)
+{
+    (void)state;
+    static const struct pair pairs[] = {
+        {"", "''"},
+        {"plain/$a b`c`\"~*", "'plain/$a b`c`\"~*'"},
+        {"it's", "'it'\\''s'"},
+        {"a!\\!", "'a'\\!\\\\\\!"},
+    };
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        struct gpul_buf out;
+        gpul_buf_init(&out, BYTES_MAX);
+        assert_int_equal(quoting_any_shell(&out, pairs[i].text), 0);
+        assert_string_equal(gpul_buf_text(&out), pairs[i].quoted);
+        gpul_buf_release(&out);
+    }
+}
+
 static void check_yaml(const struct pair *pair, enum quoting_dollar dollar)
 {
     struct gpul_buf out;
@@ -126,9 +145,8 @@ static void test_hcl(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shell),
-        cmocka_unit_test(test_yaml),
-        cmocka_unit_test(test_yaml_refuses),
+        cmocka_unit_test(test_shell), cmocka_unit_test(test_any_shell),
+        cmocka_unit_test(test_yaml),  cmocka_unit_test(test_yaml_refuses),
         cmocka_unit_test(test_hcl),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
