@@ -51,6 +51,11 @@ int gpul_fail(struct gpul_error *err, int status, const char *format, ...)
 int gpul_fail_errno(struct gpul_error *err, int errno_value, const char *format,
                     ...) __attribute__((format(printf, 3, 4)));
 
+/* The same for a process that could not be started: EAGAIN means that there
+ * may be no more of them. */
+int gpul_fail_start(struct gpul_error *err, int errno_value, const char *format,
+                    ...) __attribute__((format(printf, 3, 4)));
+
 /* Put "<context>: " before the text already in `err`; returns its status,
  * or `status` when err is NULL. For context on the way up. */
 int gpul_wrap(struct gpul_error *err, int status, const char *format, ...)

@@ -341,7 +341,7 @@ static int explain(const struct plan *p, struct gpul_error *err)
     case STEP_NONE:
         break;
     }
-    return gpul_fail_errno(err, p->failed_errno, "cannot start %s", spec->path);
+    return gpul_fail_start(err, p->failed_errno, "cannot start %s", spec->path);
 }
 
 int gpul_spawn(pid_t *pid, int *exec_errno, const struct gpul_spawn *spec,

@@ -25,6 +25,8 @@ static const struct {
                                              "worker_version"},
     [GPUL__NODE_GONE__WHY__NO_COORDINATOR] = {OUTCOME_DEADLINE,
                                               "coordinator_unreachable"},
+    [GPUL__NODE_GONE__WHY__NOT_STARTED] = {OUTCOME_INTERNAL,
+                                           "node_not_started"},
 };
 
 void ending_never_joined(struct rendezvous *r, const struct node *node)

@@ -182,7 +182,7 @@ static int start(struct asking *a, char *const *ssh, char *host,
     close(ends[1]);
     if (a->pid < 0) {
         close(ends[0]);
-        return gpul_fail_errno(err, why, "cannot start a process");
+        return gpul_fail_start(err, why, "cannot start a process");
     }
     setpgid(a->pid, a->pid);
     a->fd = ends[0];
@@ -252,7 +252,7 @@ int localaddr_find(struct localaddr *out, const struct nodes *nodes,
         }
         count -= harvest(out, running, count, &why);
         if (why != 0 && rc == 0) {
-            rc = gpul_fail_errno(err, why, "cannot start %s -G", ssh[0]);
+            rc = gpul_fail_start(err, why, "cannot start %s -G", ssh[0]);
         }
     }
     return rc;

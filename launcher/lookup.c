@@ -91,7 +91,7 @@ static pid_t start_try(int *fd, const char *host, struct gpul_error *err)
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
-        return gpul_fail_errno(err, why, "cannot start a process");
+        return gpul_fail_start(err, why, "cannot start a process");
     }
     *fd = ends[0];
     return pid;

@@ -188,7 +188,7 @@ static uint64_t start_due(struct ssh_way *way, int *rc, struct gpul_error *err)
         }
         *rc = start_node(node, err);
         if (*rc != 0) {
-            give_up(node, SSH_FAULT_CONFIG, err->text);
+            give_up(node, SSH_FAULT_NOT_STARTED, err->text);
             break;
         }
     }

@@ -30,6 +30,7 @@ enum ssh_fault {
     SSH_FAULT_NO_GREETING,    /* something else answered */
     SSH_FAULT_VERSION,        /* the program is of another release */
     SSH_FAULT_COORDINATOR,    /* the program there cannot reach it */
+    SSH_FAULT_NOT_STARTED,    /* here: no memory, descriptor or process left */
     SSH_FAULT_SLOW,           /* still under way when the time was over */
     SSH_FAULT_NOT_TRIED,      /* its turn had not come by then */
     SSH_FAULT_COUNT,

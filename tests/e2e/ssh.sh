@@ -233,6 +233,13 @@ on_hosts --hosts 'n[1-64]' --ssh-command 'ssh -o HostName=node01' \
 expect_status 0
 expect_idle_nodes 20
 
+it "that this machine has no descriptors left is told as that"
+lab sshd up node01
+run "${on_front[@]}" sh -c 'ulimit -n 150; exec "$@"' sh "$bin/gpulaunch" \
+    --hosts 'n[1-64]' --ssh-command 'ssh -o HostName=node01' \
+    --self-test off -- true
+expect_failed 125 'node n[0-9]+ did not join: this machine cannot run ssh for it \(.*Too many open files; raise ulimit -n\)'
+
 lab down ssh
 make_lab --nodes 2 --sshd --no-dns --id literals
 
