@@ -220,6 +220,9 @@ static bool compare_one(struct checks *c, uint32_t node,
                         const struct check *check, const Gpul__Survey *survey)
 {
     struct column *column, *detail;
+    if (check->only_with != NULL && !look_was_asked(survey, check->only_with)) {
+        return true;
+    }
     if (!compare(&column, c, node, check, check->key, survey)) {
         return false;
     }

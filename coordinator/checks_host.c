@@ -233,7 +233,7 @@ enum check_severity check_memory(struct look *look)
 enum check_severity check_command(struct look *look)
 {
     static const char missing[] = "missing: ";
-    if (look_fact(look->survey, "command.path") == NULL) {
+    if (!look_was_asked(look->survey, "command.path")) {
         return CHECK_NONE; /* none was given */
     }
     const char *path = look_text(look, "command.path");
@@ -280,7 +280,7 @@ static enum check_severity judge_reading(struct look *look, const char *key,
                                          const char *cached)
 {
     double rate;
-    if (look_fact(look->survey, "data.path") == NULL) {
+    if (!look_was_asked(look->survey, "data.path")) {
         return CHECK_NONE; /* no --data-dir */
     }
     const Gpul__Fact *fact = look_fact(look->survey, key);

@@ -39,9 +39,11 @@ struct check {
     check_rule rule;
     bool is_list;       /* words: what is missing is told */
     const char *detail; /* of SAME: the fact with those words; NULL: itself */
-    bool skips_absent;  /* of a family: a node without it is not compared */
-    const char *remedy; /* a sentence without its stop */
-    const char *source; /* where the fact comes from */
+    const char *only_with; /* of SAME: a fact that nodes have that were asked
+                              for it; NULL: all are */
+    bool skips_absent;     /* of a family: a node without it is not compared */
+    const char *remedy;    /* a sentence without its stop */
+    const char *source;    /* where the fact comes from */
 };
 
 const struct check *checks_table(size_t *count);
@@ -52,6 +54,10 @@ const struct check *checks_find(const char *id, size_t bytes);
 
 /* The fact, or NULL where it was not told. */
 const Gpul__Fact *look_fact(const Gpul__Survey *survey, const char *key);
+
+/* Was the node asked for what this fact tells first? It is so if it may have
+ * been. */
+bool look_was_asked(const Gpul__Survey *survey, const char *key);
 
 /* Why the fact has no value; a static text or the survey's own. */
 const char *look_reason(const Gpul__Survey *survey, const char *key);

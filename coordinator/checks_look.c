@@ -18,16 +18,27 @@ const Gpul__Fact *look_fact(const Gpul__Survey *survey, const char *key)
     return NULL;
 }
 
-/* A part of a survey that did not end says so as "survey.AREA". */
+/* A part of a survey that did not end says so as "survey.AREA"; a node where
+ * there was none at all, as "survey". */
+static const Gpul__Fact *find_fault(const Gpul__Survey *survey, const char *key)
+{
+    struct text area;
+    text_format(&area, "survey.%.*s", (int)strcspn(key, "."), key);
+    const Gpul__Fact *fact = look_fact(survey, area.bytes);
+    return fact != NULL ? fact : look_fact(survey, "survey");
+}
+
+bool look_was_asked(const Gpul__Survey *survey, const char *key)
+{
+    return look_fact(survey, key) != NULL || find_fault(survey, key) != NULL;
+}
+
 const char *look_reason(const Gpul__Survey *survey, const char *key)
 {
     const Gpul__Fact *fact = look_fact(survey, key);
-    if (fact != NULL) {
-        return fact->unknown;
+    if (fact == NULL) {
+        fact = find_fault(survey, key);
     }
-    struct text area;
-    text_format(&area, "survey.%.*s", (int)strcspn(key, "."), key);
-    fact = look_fact(survey, area.bytes);
     return fact != NULL && fact->unknown[0] != 0 ? fact->unknown
                                                  : "it did not say";
 }

@@ -148,6 +148,7 @@ static const struct check table[] = {
                "stage them on local disks",
      .source = "reads below --data-dir"},
     {"HOST-532", "file system of the data", CHECK_WARN, SAME("data.filesystem"),
+     .only_with = "data.path",
      .remedy = "mount the same file system on all nodes",
      .source = "/proc/self/mountinfo"},
 

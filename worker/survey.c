@@ -54,6 +54,13 @@ static uint64_t hash(const char *text)
     return h;
 }
 
+/* A reason that is too long is only cut. */
+static char *fit_reason(char *text)
+{
+    gpul_text_clean_line(text, GPUL_FACT_UNKNOWN_BYTES_MAX);
+    return strdup(text);
+}
+
 static char *fit(char *text)
 {
     enum { TAIL_BYTES = 32 };
@@ -81,7 +88,7 @@ static Gpul__Fact *make_fact(const char *key, char *value, char *unknown)
     gpul__fact__init(fact);
     fact->key = strdup(key);
     fact->value = fit(value);
-    fact->unknown = fit(unknown);
+    fact->unknown = fit_reason(unknown);
     if (fact->key == NULL || fact->value == NULL || fact->unknown == NULL) {
         release_fact(fact);
         return NULL;

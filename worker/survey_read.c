@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,11 @@
 #include "proto/limits.h"
 #include "worker/survey_themes.h"
 
-enum { AREAS_MAX = 4, REASON_BYTES = 128 };
+enum {
+    FIRST_FD = 3, /* behind the three of stdio */
+    AREAS_MAX = 4,
+    REASON_BYTES = GPUL_FACT_UNKNOWN_BYTES_MAX,
+};
 
 /* In the order of their facts. */
 static const struct theme {
@@ -51,6 +56,12 @@ struct looker {
     char reason[REASON_BYTES]; /* why it did not end well; "": it did */
 };
 
+static uint32_t bound_of(const struct theme *theme,
+                         const struct survey_request *request)
+{
+    return request->deadline_ms + (theme->is_storage ? SURVEY_STORAGE_MS : 0);
+}
+
 /* ---- the process --------------------------------------------------------- */
 
 static void tell(void *arg, const Gpul__Fact *fact)
@@ -69,6 +80,11 @@ _Noreturn static void run_theme(const struct theme *theme, int fd, pid_t parent,
     struct survey s = {.on_fact = tell, .arg = &fd};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_DFL);
+    /* One that hangs must not hold what others wait for to be closed. */
+    if (fd > FIRST_FD) {
+        close_range(FIRST_FD, (unsigned)fd - 1, 0);
+    }
+    close_range((unsigned)fd + 1, UINT_MAX, 0);
     if (getppid() != parent) {
         _exit(1); /* it went before that was set */
     }
@@ -101,8 +117,7 @@ static void start(struct looker *l, const struct theme *theme,
         return;
     }
     l->fd = ends[0];
-    l->end_ms = gpul_clock_ms() + request->deadline_ms +
-                (theme->is_storage ? SURVEY_STORAGE_MS : 0);
+    l->end_ms = gpul_clock_ms() + bound_of(theme, request);
 }
 
 /* ---- hearing it ---------------------------------------------------------- */
@@ -125,10 +140,8 @@ static void read_more(struct looker *l)
 static void give_up(struct looker *l, const struct theme *theme,
                     const struct survey_request *request)
 {
-    uint32_t ms = request->deadline_ms;
-    ms += theme->is_storage ? SURVEY_STORAGE_MS : 0;
     snprintf(l->reason, sizeof(l->reason), "no answer within %g s",
-             (double)ms / 1e3);
+             (double)bound_of(theme, request) / 1e3);
     kill(l->pid, SIGKILL);
     waitpid(l->pid, NULL, WNOHANG);
     l->pid = 0;

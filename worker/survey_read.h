@@ -21,10 +21,12 @@ struct survey_request {
     const char *working_directory; /* of the command; NULL: this one's */
     const char *data_dir;          /* whose reading is timed; NULL: none */
     const char *salt;              /* of digests: the job's ID */
-    uint32_t deadline_ms; /* of a theme; storage has SURVEY_STORAGE_MS more */
+    uint32_t deadline_ms;          /* of a theme */
+    uint32_t storage_ms;           /* of the one that reads data_dir */
 };
 
-enum { SURVEY_DEADLINE_MS = 5000, SURVEY_STORAGE_MS = 20000 };
+/* What both usually are. */
+enum { SURVEY_DEADLINE_MS = 5000, SURVEY_STORAGE_MS = 25000 };
 
 /* Look, in this process's children: it has no other threads, and is no
  * process that others wait for. Errors: GPUL_ENOMEM, GPUL_ESYS (no process at

@@ -193,7 +193,7 @@ static void check_survey(void)
         FUZZ_CHECK(gpul_text_is_valid(f->unknown, GPUL_TEXT_LINE));
         FUZZ_CHECK((f->value[0] == 0) != (f->unknown[0] == 0));
         FUZZ_CHECK(strlen(f->value) <= GPUL_FACT_VALUE_BYTES_MAX);
-        FUZZ_CHECK(strlen(f->unknown) <= GPUL_FACT_VALUE_BYTES_MAX);
+        FUZZ_CHECK(strlen(f->unknown) <= GPUL_FACT_UNKNOWN_BYTES_MAX);
     }
     survey_release(&s);
 }

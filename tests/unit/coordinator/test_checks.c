@@ -122,6 +122,42 @@ static void test_unknown(void **state)
     assert_int_equal(checks.counts[CHECK_FAIL], 0);
 }
 
+/* What nobody asked for is not missed; what hangs is. */
+static void test_not_asked(void **state)
+{
+    static const char *const data[] = {
+        "data.path",        "data.filesystem",
+        "data.sequential",  "data.sequential_is_cached",
+        "data.small_files", "data.small_files_are_cached"};
+    (void)state;
+    stage_begin(2);
+    stage_forget(STAGE_ALL, "command.path");
+    for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++) {
+        stage_forget(STAGE_ALL, data[i]);
+    }
+    stage_judge();
+    stage_expect_none("HOST-530");
+    stage_expect_none("HOST-532");
+    stage_expect_none("ENV-141");
+    stage_unknown(1, "survey.data", "no answer within 25 s");
+    stage_unknown(1, "survey.command", "no answer within 5 s");
+    stage_judge();
+    stage_expect("HOST-530", CHECK_UNKNOWN, "n1", "no answer within 25 s");
+    stage_expect("HOST-532", CHECK_UNKNOWN, "n1", "no answer within 25 s");
+    stage_expect("ENV-141", CHECK_UNKNOWN, "n1", "no answer within 5 s");
+}
+
+/* A node whose survey as a whole went wrong. */
+static void test_no_survey(void **state)
+{
+    (void)state;
+    stage_begin(1);
+    stage_forget(0, "limit.memlock.hard");
+    stage_unknown(0, "survey", "it was ended by signal 9");
+    stage_judge();
+    stage_expect("HOST-502", CHECK_UNKNOWN, "n0", "it was ended by signal 9");
+}
+
 static void test_silence(void **state)
 {
     (void)state;
@@ -300,6 +336,8 @@ int main(void)
         cmocka_unit_test_teardown(test_variables, end),
         cmocka_unit_test_teardown(test_mtu, end),
         cmocka_unit_test_teardown(test_unknown, end),
+        cmocka_unit_test_teardown(test_not_asked, end),
+        cmocka_unit_test_teardown(test_no_survey, end),
         cmocka_unit_test_teardown(test_silence, end),
         cmocka_unit_test_teardown(test_alone, end),
         cmocka_unit_test_teardown(test_order, end),

@@ -61,6 +61,8 @@ static void test_long(void **state)
     assert_int_equal(strlen(one), strlen(two));
     assert_string_not_equal(one, two);
     assert_non_null(strstr(one, "x ... #"));
+    survey_unknown(&s, "a.three", "%s", text);
+    assert_int_equal(strlen(last(&s)->unknown), GPUL_FACT_UNKNOWN_BYTES_MAX);
     survey_release(&s);
 }
 
