@@ -97,8 +97,11 @@ static const char *figure(char *text, double gbps)
 
 static const char *size(char *text, double bytes)
 {
-    bool fits = bytes > 0 && bytes < (double)UINT64_MAX;
-    gpul_format_size(text, fits ? (uint64_t)bytes : 0);
+    if (bytes >= 0x1p64) {
+        snprintf(text, FIGURE_BYTES, "more than 16 EiB");
+    } else {
+        gpul_format_size(text, bytes > 0 ? (uint64_t)bytes : 0);
+    }
     return text;
 }
 

@@ -84,6 +84,17 @@ static void test_words(void **state)
                     "devices, and no threshold is given");
     c.busbw_gbps = 0;
     assert_text(&c, "unknown: no bandwidth was measured");
+    c = at(9.9, 12.5, GPUL_TCP);
+    c.needed_bytes = 2048 * MIB;
+    c.threshold_gbps = 12.25;
+    c.busbw_gbps = 5;
+    assert_text(&c, "inconclusive: message of 1 GiB too small (needs S_90 = "
+                    "2 GiB)");
+    c.bytes = c.needed_bytes;
+    assert_text(&c, "fail: 5.00 GB/s below the threshold of 12.25 GB/s");
+    c.needed_bytes = 1e300;
+    assert_text(&c, "inconclusive: message of 2 GiB too small (needs S_90 = "
+                    "more than 16 EiB)");
     c = at(482.3, 450, GPUL_NVLINK);
     assert_text(&c, "pass: 107 % of the ceiling of 450.0 GB/s (NVLink): the "
                     "links can carry more than is known of them");
@@ -100,6 +111,8 @@ static void test_threshold(void **state)
     c.threshold_gbps = 390;
     assert_text(&c, "fail: 381.8 GB/s below the threshold of 390.0 GB/s");
     c.bytes = MIB;
+    assert_int_equal(gpul_judge_bandwidth(&c), GPUL_BANDWIDTH_INCONCLUSIVE);
+    c.threshold_gbps = 400; /* hard, but not impossible */
     assert_int_equal(gpul_judge_bandwidth(&c), GPUL_BANDWIDTH_INCONCLUSIVE);
     c.threshold_gbps = 420;
     assert_text(&c, "bad test: threshold of 420.0 GB/s above the ceiling of "

@@ -87,6 +87,40 @@ static void test_variation_needs_two_and_a_mean(void **state)
     assert_near(variation, 0, 0);
 }
 
+static void test_edges_of_quantiles(void **state)
+{
+    (void)state;
+    const double sorted[] = {1, 2, 4, 8};
+    double value;
+    assert_true(gpul_quantile(&value, sorted, 4, 0));
+    assert_near(value, 1, 0);
+    assert_true(gpul_quantile(&value, sorted, 4, 1));
+    assert_near(value, 8, 0);
+    assert_true(gpul_quantile(&value, sorted, 4, 0.5));
+    assert_near(value, 3, 1e-12);
+    assert_true(gpul_quantile(&value, sorted, 4, 0.25));
+    assert_near(value, 1.75, 1e-12);
+    double two[] = {1, 3};
+    struct gpul_summary s;
+    gpul_summarize(&s, two, 2);
+    assert_near(s.deviation, sqrt(2), 1e-12);
+}
+
+/* Computed by an independent implementation (scipy). */
+static void test_student(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t freedom;
+        double expected;
+    } rows[] = {{1, 12.7062}, {2, 4.3027},  {10, 2.2281},  {25, 2.0595},
+                {26, 2.0555}, {30, 2.0423}, {120, 1.9799}, {1000, 1.9623}};
+    assert_near(gpul_student_95(0), 0, 0);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_near(gpul_student_95(rows[i].freedom), rows[i].expected, 6e-4);
+    }
+}
+
 static int compare(const void *left, const void *right)
 {
     double a = *(const double *)left;
@@ -183,6 +217,8 @@ int main(void)
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_variation_needs_two_and_a_mean),
+        cmocka_unit_test(test_edges_of_quantiles),
+        cmocka_unit_test(test_student),
         cmocka_unit_test(test_mad_by_definition),
         cmocka_unit_test(test_median_interval),
         cmocka_unit_test(test_peer_bounds),

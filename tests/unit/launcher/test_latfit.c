@@ -238,6 +238,106 @@ static void test_prediction_interval(void **state)
     assert_near((double)inside / all, 0.95, 0.03);
 }
 
+/* Computed by an independent implementation (numpy): the interval has what the
+ * constants vary, together, and what one measurement does by itself. */
+static void test_prediction_by_numbers(void **state)
+{
+    (void)state;
+    static const struct latfit_point points[] = {{8, 1e3, 1.1e-5},
+                                                 {8, 1e4, 1.15e-5},
+                                                 {8, 1e5, 2.1e-5},
+                                                 {8, 1e6, 1.05e-4},
+                                                 {8, 1e7, 1.1e-3}};
+    static const struct {
+        double bytes, value, low, high;
+    } expected[] = {{1e3, 1.07901e-5, 8.36887e-6, 1.32114e-5},
+                    {1e5, 2.08311e-5, 1.66403e-5, 2.50219e-5},
+                    {1e8, 1.01531e-2, 7.85697e-3, 1.24492e-2}};
+    struct latfit fit;
+    struct gpul_estimate e;
+    assert_int_equal(latfit_make(&fit, points, COUNT(points), NULL), 0);
+    assert_near(fit.error_max, 0.068248, 1e-6);
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        assert_int_equal(latfit_predict(&e, &fit, expected[i].bytes, NULL), 0);
+        assert_near(e.value / expected[i].value, 1, 1e-5);
+        assert_near(e.interval.low / expected[i].low, 1, 1e-4);
+        assert_near(e.interval.high / expected[i].high, 1, 1e-4);
+    }
+}
+
+/* Without noise the breaks are exact, and a size between two regimes belongs
+ * to the one that is nearer by factor. */
+static void test_exact_regimes(void **state)
+{
+    (void)state;
+    static const double a[] = {8e-6, 3e-5, 4e-4};
+    static const double b[] = {1e-9, 1.5e-10, 2.6e-11};
+    struct latfit_point points[SIZES];
+    struct latfit fit;
+    struct gpul_estimate e;
+    for (size_t i = 0; i < SIZES; i++) {
+        size_t r = i < 12 ? 0 : i < 19 ? 1 : 2;
+        double bytes = pow(2, (double)i + 3);
+        points[i] = (struct latfit_point){16, bytes, a[r] + b[r] * bytes};
+    }
+    assert_int_equal(latfit_make(&fit, points, SIZES, NULL), 0);
+    assert_int_equal(fit.regime_count, 3);
+    for (size_t r = 0; r < 3; r++) {
+        assert_near(fit.regimes[r].a / a[r], 1, 1e-6);
+        assert_near(fit.regimes[r].b / b[r], 1, 1e-6);
+    }
+    assert_true(fit.regimes[1].bytes_min == 32768);
+    assert_true(fit.regimes[1].bytes_max == 2097152);
+    const double below = 16384 * 1.4; /* the middle is 16384 sqrt 2 */
+    const double above = 16384 * 1.43;
+    assert_int_equal(latfit_predict(&e, &fit, below, NULL), 0);
+    assert_near(e.value / (a[0] + b[0] * below), 1, 1e-6);
+    assert_int_equal(latfit_predict(&e, &fit, above, NULL), 0);
+    assert_near(e.value / (a[1] + b[1] * above), 1, 1e-6);
+}
+
+/* Sum of the squares of the errors of one line. */
+static double squares_of(const struct latfit_point *points, size_t count)
+{
+    struct latfit_regime line;
+    assert_int_equal(latfit_line(&line, points, count, NULL), 0);
+    return line.error_rms * line.error_rms * (double)count;
+}
+
+/* Whatever the points: of all places for one break the best was taken. */
+static void test_best_break(void **state)
+{
+    (void)state;
+    struct gpul_rng rng;
+    int broken = 0;
+    gpul_rng_init(&rng, 8);
+    for (int round = 0; round < 500; round++) {
+        struct latfit_point points[8]; /* of three regimes too few */
+        struct latfit fit;
+        size_t at = 3 + gpul_rng_below(&rng, 3);
+        for (size_t i = 0; i < COUNT(points); i++) {
+            double bytes = pow(4, (double)i + 5);
+            double time = i < at ? 1e-5 + 1e-9 * bytes : 3e-5 + 2e-10 * bytes;
+            points[i] = (struct latfit_point){
+                8, bytes, time * (1 + 0.8 * (uniform(&rng) - 0.5))};
+        }
+        assert_int_equal(latfit_make(&fit, points, COUNT(points), NULL), 0);
+        if (fit.regime_count != 2) {
+            continue;
+        }
+        size_t taken = fit.regimes[0].points;
+        double best = squares_of(points, taken) +
+                      squares_of(points + taken, COUNT(points) - taken);
+        for (size_t i = 3; i <= COUNT(points) - 3; i++) {
+            assert_true(squares_of(points, i) +
+                            squares_of(points + i, COUNT(points) - i) >=
+                        best * (1 - 1e-9));
+        }
+        broken++;
+    }
+    assert_true(broken > 50);
+}
+
 static void assert_refused(int status, struct gpul_error *err, const char *part)
 {
     assert_int_equal(status, GPUL_EINVAL);
@@ -328,6 +428,9 @@ int main(void)
         cmocka_unit_test(test_one_line_is_one_regime),
         cmocka_unit_test(test_finds_regimes),
         cmocka_unit_test(test_prediction_interval),
+        cmocka_unit_test(test_prediction_by_numbers),
+        cmocka_unit_test(test_exact_regimes),
+        cmocka_unit_test(test_best_break),
         cmocka_unit_test(test_refuses_to_predict),
         cmocka_unit_test(test_bad_points),
         cmocka_unit_test(test_degenerate_lines),

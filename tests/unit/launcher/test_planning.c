@@ -280,6 +280,10 @@ static void test_unknown_machine(void **state)
     assert_int_equal(planning_smallest(&fit, &model, &machine, &err),
                      GPUL_EINVAL);
     assert_says(&err, "the memory of a GPU is not known");
+    machine = machine_of(0, 8);
+    assert_int_equal(planning_smallest(&fit, &model, &machine, &err),
+                     GPUL_EINVAL);
+    assert_says(&err, "the memory of a GPU is not known");
     machine = machine_of(80, 2.5);
     assert_int_equal(planning_smallest(&fit, &model, &machine, &err),
                      GPUL_EINVAL);
@@ -326,6 +330,17 @@ static void test_step(void **state)
     assert_near(p.step.interval.high, 1.75, 1e-12);
     assert_near(p.efficiency.interval.high, 1, 1e-12);
     assert_int_equal(p.source, PLANNING_ASSUMED);
+}
+
+/* One rank reduces nothing. */
+static void test_step_alone(void **state)
+{
+    (void)state;
+    struct planning_prediction p;
+    struct planning_step step = step_of(2, 0);
+    assert_int_equal(planning_predict(&p, &step, NULL), 0);
+    assert_near(p.step.interval.high, 2, 0);
+    assert_near(p.efficiency.value, 1, 0);
 }
 
 /* Efficiencies are within 0 and 1, around their value, and less of the
@@ -375,6 +390,18 @@ static void test_step_refusals(void **state)
     step.all_reduce_source = PLANNING_UNKNOWN;
     assert_int_equal(planning_predict(&p, &step, &err), GPUL_EINVAL);
     assert_says(&err, "the time of the all-reduce is not known");
+    step = step_of(1, 1);
+    step.all_reduce.interval.low = 1.1; /* above the value */
+    assert_int_equal(planning_predict(&p, &step, &err), GPUL_EINVAL);
+    assert_says(&err, "the time of the all-reduce is not known");
+    step = step_of(1, 1);
+    step.all_reduce.interval.high = 0.9;
+    assert_int_equal(planning_predict(&p, &step, &err), GPUL_EINVAL);
+    assert_says(&err, "the time of the all-reduce is not known");
+    step = step_of(1, 1);
+    step.all_reduce.interval.low = -0.1;
+    assert_int_equal(planning_predict(&p, &step, &err), GPUL_EINVAL);
+    assert_says(&err, "the time of the all-reduce is not known");
     step = step_of(1, NAN);
     assert_int_equal(planning_predict(&p, &step, &err), GPUL_EINVAL);
     assert_says(&err, "the time of the all-reduce is not known");
@@ -420,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_fits_nowhere),
         cmocka_unit_test(test_unknown_machine),
         cmocka_unit_test(test_step),
+        cmocka_unit_test(test_step_alone),
         cmocka_unit_test(test_step_property),
         cmocka_unit_test(test_step_refusals),
         cmocka_unit_test(test_reduced_bytes),

@@ -219,8 +219,18 @@ static void test_universal(void **state)
     assert_near(p.rate.value, rates[5][0], 1e-6);
     /* Against 2 nodes, as asked. */
     assert_near(p.efficiency.value, rates[5][0] / 32 / (rates[1][0] / 2), 1e-6);
-    /* Constants that would be negative are 0: a straight line has no peak. */
+    /* Too few counts for it, or a straight line: no peak. */
     assert_int_equal(scalefit_make(&fit, points, 3, 0, NULL), 0);
+    assert_near(scalefit_peak_nodes(&fit), 0, 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        double n = 1u << i;
+        for (size_t k = 0; k < REPEATS; k++) {
+            rates[i][k] = l * n / (1 + s * log2(n));
+        }
+    }
+    assert_int_equal(scalefit_make(&fit, points, 4, 0, NULL), 0);
+    assert_true(fit.models[SCALEFIT_UNIVERSAL].is_fitted);
+    assert_near(fit.models[SCALEFIT_UNIVERSAL].e, 0, 0);
     assert_near(scalefit_peak_nodes(&fit), 0, 0);
 }
 
@@ -238,6 +248,8 @@ static void test_within(void **state)
     assert_true(predicts(&p, &job, 4, 3));
     assert_near(p.efficiency.extrapolation, 1, 0);
     assert_true(p.efficiency.interval.high - p.efficiency.interval.low < 0.06);
+    assert_true(predicts(&again, &job, 4, 1));
+    assert_near(again.efficiency.value, 1, 0.01);
     assert_true(predicts(&again, &job, 4, 3));
     assert_memory_equal(&p, &again, sizeof p);
 }
