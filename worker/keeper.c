@@ -250,20 +250,36 @@ static void receive_some(struct keeper *k)
 
 /* ---- children ------------------------------------------------------------ */
 
-/* "exit code 3", "signal 9 (SIGKILL)" */
-static void tell_lost_agent(const struct keeper *k, int status)
+/* That the same has happened again is told as a count, when it is over. */
+static void tell_repeats(struct keeper *k)
 {
+    if (k->lost_agents > 1) {
+        keeper_complain(k, "its agent %s, %u times", k->agent_end,
+                        k->lost_agents);
+    }
+    k->lost_agents = 0;
+}
+
+static void tell_lost_agent(struct keeper *k, int status)
+{
+    char end[KEEPER_AGENT_END_BYTES];
     char name[GPUL_SIGNAL_TEXT_BYTES];
     if (k->core.state == KEEPING_LEAVING) {
         return;
     }
     if (WIFSIGNALED(status)) {
-        keeper_complain(k, "its agent was ended by %s",
-                        gpul_format_signal(name, (uint32_t)WTERMSIG(status)));
+        snprintf(end, sizeof(end), "was ended by %s",
+                 gpul_format_signal(name, (uint32_t)WTERMSIG(status)));
     } else {
-        keeper_complain(k, "its agent ended with exit code %d",
-                        WEXITSTATUS(status));
+        snprintf(end, sizeof(end), "ended with exit code %d",
+                 WEXITSTATUS(status));
     }
+    if (strcmp(end, k->agent_end) != 0) {
+        tell_repeats(k);
+        memcpy(k->agent_end, end, sizeof(end));
+        keeper_complain(k, "its agent %s", end);
+    }
+    k->lost_agents++;
 }
 
 /* What it said before it ended counts, its LEAVE above all. */
@@ -423,6 +439,9 @@ static void await_undertaker(struct keeper *k)
 
 static void leave(struct keeper *k)
 {
+    if (k->exit_code != KEEPING_EXIT_FAILED) { /* that has its own count */
+        tell_repeats(k);
+    }
     if (k->why != NULL) {
         keeper_complain(k, "%s", k->why);
     }

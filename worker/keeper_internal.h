@@ -22,6 +22,8 @@
 /* Whom descendants_* does not count. */
 enum { SPARED_AGENT = 0, SPARED_UNDERTAKER = 1 };
 
+enum { KEEPER_AGENT_END_BYTES = 64 };
+
 struct keeper {
     struct keeping core;
     const struct keeper_config *config;
@@ -38,6 +40,8 @@ struct keeper {
      * there (0: they are). */
     struct keeper_mail mail;
     int mail_errno;
+    char agent_end[KEEPER_AGENT_END_BYTES]; /* how the last one ended, and */
+    uint32_t lost_agents;                   /* so many in a row that way */
     bool has_left;
     int exit_code;
     const char *why;

@@ -209,16 +209,34 @@ static void test_undertaker_killed(void **state)
     close(s.socket);
 }
 
-/* Agents that die one after another: the keeper ends, 125. */
+static int said; /* the keeper's stderr, where a test reads it */
+
+static void note_what_is_said(void)
+{
+    dup2(said, STDERR_FILENO);
+}
+
+/* Agents that die one after another: the keeper ends, 125. How they did is told
+ * once. */
 static void test_bad_agents(void **state)
 {
     (void)state;
+    char text[512] = "";
     stage_init(&s);
+    said = memfd_create("said", MFD_CLOEXEC);
+    assert_true(said >= 0);
     s.has_bad_agents = true;
+    s.in_keeper = note_what_is_said;
     stage_open(&s);
     int status = stage_wait(&s);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), KEEPING_EXIT_FAILED);
+    assert_true(pread(said, text, sizeof(text) - 1, 0) > 0);
+    assert_string_equal(
+        text, "gpulaunch-worker: node7: its agent ended with exit code 9\n"
+              "gpulaunch-worker: node7: its agent failed five times in a "
+              "row\n");
+    close(said);
 }
 
 /* No agent attaches again: the ranks are stopped, SIGKILL after the grace,
