@@ -177,6 +177,8 @@ struct rendezvous {
     struct stalls stalls;
     uint32_t refusals_told;
     struct notices notices;
+    uint64_t stranger_count; /* connections without the job's key, and */
+    struct text strangers;   /* what they were */
 };
 
 /* ---- core.c ---- */

@@ -39,6 +39,7 @@ struct door {
     struct stranger *table[GPUL_STRANGERS_MAX];
     uint32_t free[GPUL_STRANGERS_MAX]; /* places of the table */
     uint32_t free_count;
+    uint64_t told_strangers;
     uint64_t next_complaint_ms; /* about what we could not do */
     bool has_complained;        /* to the user */
     bool is_closed;
@@ -58,6 +59,14 @@ static void settle(struct door *d)
     }
     if (gate_line(d->gate, line, now_ms)) {
         log_line(line);
+    }
+    uint64_t strangers = gate_total(d->gate, line);
+    if (strangers != d->told_strangers) {
+        d->told_strangers = strangers;
+        d->handlers->on_strangers(d->arg, strangers, line);
+    }
+    if (d->is_closed) {
+        return;
     }
     const char *hint = gate_take_hint(d->gate);
     if (hint != NULL) {

@@ -30,6 +30,8 @@ struct door_handlers {
     bool (*on_guest)(void *arg, struct gpul_transport *t);
     /* What the user should hear; once at most. */
     void (*on_hint)(void *arg, const char *text);
+    /* So many strangers since the start, and what they were: gate_total. */
+    void (*on_strangers)(void *arg, uint64_t count, const char *words);
 };
 
 /* Takes `listen_fds`, 1 to GPUL_COORDINATORS_MAX listening TCP sockets.

@@ -53,6 +53,8 @@ static void tell_end(struct rendezvous *r)
     end.generation = r->generation;
     end.restarts = r->outcome.restarts;
     end.doubles = doubles(&r->facts);
+    end.stranger_count = r->stranger_count;
+    end.strangers = r->strangers.bytes;
     if (r->job.is_check) {
         findings_fill(&r->checking.findings, &counts);
         end.findings = &counts;

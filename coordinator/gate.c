@@ -46,16 +46,20 @@ struct entry {
     char address[GPUL_ADDRESS_BYTES_MAX + 1];
 };
 
+struct tally {
+    uint64_t of[REASON_COUNT];
+    uint64_t total;
+    char last_address[GPUL_ADDRESS_BYTES_MAX + 1];
+};
+
 struct gate {
     struct entry entries[GPUL_STRANGERS_MAX];
     struct queue queues[QUEUES]; /* SILENT: no handshake; WAITING: all */
     uint32_t free[GPUL_STRANGERS_MAX];
     uint32_t free_count;
-    /* What was not said yet. */
-    uint64_t refused[REASON_COUNT];
-    uint64_t refused_total;
+    struct tally unsaid; /* in no line yet */
+    struct tally all;    /* since the start, but see gate_total */
     enum reason last_reason;
-    char last_address[GPUL_ADDRESS_BYTES_MAX + 1];
     uint64_t next_line_ms;
     uint64_t crowd_end_ms; /* until then the oldest gives way */
     char hint[GPUL_ERROR_TEXT_BYTES];
@@ -168,12 +172,20 @@ static uint32_t count_of(const struct gate *g, uint64_t source)
 
 /* ---- refusals ----------------------------------------------------------- */
 
+static void count(struct tally *t, enum reason reason, const char *address)
+{
+    t->of[reason]++;
+    t->total++;
+    snprintf(t->last_address, sizeof(t->last_address), "%s", address);
+}
+
 static void refuse(struct gate *g, enum reason reason, const char *address)
 {
-    g->refused[reason]++;
-    g->refused_total++;
+    count(&g->unsaid, reason, address);
     g->last_reason = reason;
-    snprintf(g->last_address, sizeof(g->last_address), "%s", address);
+    if (reason != (enum reason)GPUL_STRANGER_CLOSED) {
+        count(&g->all, reason, address);
+    }
 }
 
 static const char *words(enum reason reason)
@@ -196,41 +208,51 @@ static const char *words(enum reason reason)
     }
 }
 
-/* "closed 12 connections without the job's key: HTTP (10), a wrong secret (2);
- * the last from 10.0.0.7" */
-static void write_summary(const struct gate *g, char *line)
+/* "HTTP (10), a wrong secret (2); the last from 10.0.0.7", behind what the line
+ * has. */
+static void append_tally(const struct tally *t, char line[GATE_LINE_BYTES])
 {
-    int used = snprintf(line, GATE_LINE_BYTES,
-                        "closed %" PRIu64 " connections without the job's key",
-                        g->refused_total);
-    const char *before = ": ";
+    size_t used = strlen(line);
+    const char *before = "";
     for (int r = 0; r < REASON_COUNT; r++) {
-        if (g->refused[r] > 0) {
-            used += snprintf(line + used, GATE_LINE_BYTES - (size_t)used,
-                             "%s%s (%" PRIu64 ")", before,
-                             words((enum reason)r), g->refused[r]);
+        if (t->of[r] > 0) {
+            used += (size_t)snprintf(line + used, GATE_LINE_BYTES - used,
+                                     "%s%s (%" PRIu64 ")", before,
+                                     words((enum reason)r), t->of[r]);
             before = ", ";
         }
     }
-    used += snprintf(line + used, GATE_LINE_BYTES - (size_t)used,
-                     "; the last from %s", g->last_address);
+    used += (size_t)snprintf(line + used, GATE_LINE_BYTES - used,
+                             "; the last from %s", t->last_address);
     assert(used < GATE_LINE_BYTES);
+}
+
+uint64_t gate_total(const struct gate *g, char line[GATE_LINE_BYTES])
+{
+    line[0] = 0;
+    if (g->all.total > 0) {
+        append_tally(&g->all, line);
+    }
+    return g->all.total;
 }
 
 bool gate_line(struct gate *g, char line[GATE_LINE_BYTES], uint64_t now_ms)
 {
-    if (g->refused_total == 0 || now_ms < g->next_line_ms) {
+    struct tally *t = &g->unsaid;
+    if (t->total == 0 || now_ms < g->next_line_ms) {
         return false;
     }
-    if (g->refused_total == 1) {
+    if (t->total == 1) {
         snprintf(line, GATE_LINE_BYTES,
                  "closed a connection from %s without the job's key: %s",
-                 g->last_address, words(g->last_reason));
+                 t->last_address, words(g->last_reason));
     } else {
-        write_summary(g, line);
+        snprintf(
+            line, GATE_LINE_BYTES,
+            "closed %" PRIu64 " connections without the job's key: ", t->total);
+        append_tally(t, line);
     }
-    memset(g->refused, 0, sizeof(g->refused));
-    g->refused_total = 0;
+    memset(t, 0, sizeof(*t));
     g->next_line_ms = now_ms + GPUL_STRANGER_LINE_MS;
     return true;
 }
@@ -393,7 +415,7 @@ const char *gate_take_hint(struct gate *g)
 
 uint64_t gate_next_deadline_ms(const struct gate *g)
 {
-    uint64_t due = g->refused_total > 0 ? g->next_line_ms : UINT64_MAX;
+    uint64_t due = g->unsaid.total > 0 ? g->next_line_ms : UINT64_MAX;
     for (int q = 0; q < QUEUES; q++) {
         uint64_t other = due_ms(g, q);
         due = other < due ? other : due;

@@ -67,6 +67,11 @@ uint32_t gate_expel(struct gate *g, uint64_t now_ms);
  * at the deadline. */
 bool gate_line(struct gate *g, char line[GATE_LINE_BYTES], uint64_t now_ms);
 
+/* How many were closed since the start, but for those that went away by
+ * themselves before it was known what they are: a node whose patience is over
+ * does that. What they were into `words`, "" if there were none. */
+uint64_t gate_total(const struct gate *g, char words[GATE_LINE_BYTES]);
+
 /* The hint about a wrong secret, for the user; once for the whole job, NULL
  * before and after. */
 const char *gate_take_hint(struct gate *g);

@@ -267,6 +267,10 @@ static void dispatch(struct rendezvous *r, const struct rendezvous_event *event,
     case RENDEZVOUS_NOTICE:
         core_tell_text(r, GPUL__EVENT__KIND__NOTICE, NULL, "%s", event->text);
         return;
+    case RENDEZVOUS_STRANGERS:
+        r->stranger_count = event->count;
+        text_format(&r->strangers, "%s", event->text);
+        return;
     case RENDEZVOUS_TICK:
         tick(r, is_late);
         return;

@@ -41,7 +41,10 @@ enum rendezvous_event_kind {
     RENDEZVOUS_OPERATOR_MESSAGE,
     RENDEZVOUS_OPERATOR_CLOSED,
     RENDEZVOUS_NOTICE, /* `text` is for the user to know */
-    RENDEZVOUS_TICK,   /* nothing but time passing */
+    /* Since the start `count` connections were closed that did not show the
+     * job's key; `text` says what they were. */
+    RENDEZVOUS_STRANGERS,
+    RENDEZVOUS_TICK, /* nothing but time passing */
 };
 
 /* All pointers are borrowed for the call. */
@@ -52,6 +55,7 @@ struct rendezvous_event {
     /* Chosen by the edge, below the limit of the LISTEN action; may be used
      * again once the connection is closed. */
     uint32_t conn;
+    uint64_t count;
     const char *text;
     const char *name;
     const Gpul__Frame *frame; /* as gpul_message_decode lets it pass */

@@ -177,9 +177,16 @@ static void on_hint(void *arg, const char *text)
          (struct rendezvous_event){.kind = RENDEZVOUS_NOTICE, .text = text});
 }
 
+static void on_strangers(void *arg, uint64_t count, const char *words)
+{
+    step(arg, (struct rendezvous_event){
+                  .kind = RENDEZVOUS_STRANGERS, .count = count, .text = words});
+}
+
 static const struct door_handlers door_handlers = {
     .on_guest = on_guest,
     .on_hint = on_hint,
+    .on_strangers = on_strangers,
 };
 
 static void listen_for(struct server *s, uint32_t limit, const char *job_id)

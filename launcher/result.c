@@ -202,6 +202,15 @@ static void put_end(json_t *o, const struct record *r)
     json_object_set_new(o, "restarts", json_integer(end->restarts));
 }
 
+static json_t *strangers_json(const Gpul__JobEnd *end)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "count",
+                        json_integer((json_int_t)end->stranger_count));
+    json_put_text(o, "text", end->strangers);
+    return o;
+}
+
 static json_t *stalls_json(const struct record *r)
 {
     json_t *list = json_array();
@@ -246,6 +255,7 @@ int result_print(struct gpul_buf *out, const struct result *result)
     json_put_text(o, "log_dir", result->log_dir);
     json_object_set_new(o, "stalls", stalls_json(r));
     json_object_set_new(o, "notices", lines_json(r->notices, r->notice_count));
+    json_object_set_new(o, "strangers", strangers_json(r->end));
     int rc = json_print(out, o);
     json_decref(o);
     return rc;

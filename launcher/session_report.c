@@ -4,6 +4,7 @@
  * failure one line that names what failed, where, and where to read on.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +285,21 @@ static void say_failure(struct session *s)
     free(room);
 }
 
+/* Somebody was at the coordinator's port who has no business there, or a node
+ * has another secret. */
+static void say_strangers(struct session *s)
+{
+    const Gpul__JobEnd *end = s->record.end;
+    uint64_t count = end->stranger_count;
+    if (count > 0) {
+        progress_note(&s->progress,
+                      "%" PRIu64 " connection%s without the job's key %s "
+                      "closed: %s",
+                      count, count == 1 ? "" : "s", count == 1 ? "was" : "were",
+                      end->strangers);
+    }
+}
+
 static void say_last_line(struct session *s, bool has_logs)
 {
     struct gpul_buf sentence;
@@ -330,6 +346,7 @@ void session_report(struct session *s)
         say_failure(s);
     }
     report_unclean(s, &sweep);
+    say_strangers(s);
     say_last_line(s, has_logs);
     if (is_run(s) && has_logs && s->plan->log_dir == NULL) {
         keep_newest(s);

@@ -353,6 +353,8 @@ static const struct gpul_field_rule job_end_fields[] = {
     CHOICE("doubles", 0),
     STRING("stopped_ranks", NAME, 0, GPUL_STOPPED_RANKS_BYTES_MAX),
     ANY32("stopped_count"),
+    ANY64("stranger_count"),
+    SENTENCE("strangers"),
     OPTIONAL_MESSAGE("findings", finding_counts_rule),
 };
 BODY(job_end, gpul_check_job_end);

@@ -32,7 +32,8 @@ is_holding()
 }
 
 it "$attackers connections are held against the port: 8 nodes join"
-run_behind "$folder/gpulaunch" --local --nodes 8 --self-test off -- sh -c \
+run_behind "$folder/gpulaunch" --local --nodes 8 --self-test off \
+    --result "$scratch/result" -- sh -c \
     ": >'$scratch/up'.\$RANK; until [ -e '$scratch/end' ]; do sleep 0.05; done"
 within 20 "no worker was started" test -s "$scratch/words"
 port=$(grep -oE '127\.0\.0\.1:[0-9]+' "$scratch/words" | head -n 1 | cut -d: -f2)
@@ -64,11 +65,19 @@ wait "$attack"
 longest=$(grep -oE 'longest_ms=[0-9]+' "$scratch/attack" | cut -d= -f2)
 echo "the longest stood $longest ms"
 # 5 s, and what a coordinator may wait for a processor.
-[ "$longest" -le "$(((5000 + 15000) * slow))" ] || fail "one stood $longest ms"
+[ "$longest" -le "$(((5000 + 15000) * $(patience)))" ] || fail "one stood $longest ms"
 touch "$scratch/end"
 finish
 expect_status 0
 expect_no_process 5
+expect_last_line "^gpulaunch: [0-9]{3,} connections without the job's key were closed: .* \\([0-9]+\\); the last from 127\.0\.0\.1$"
+expect_json "$scratch/result" "r['strangers']['count'] >= $attackers"
+
+it "a job that nobody disturbs says nothing of strangers"
+launch --nodes 2 --self-test off --result "$scratch/result" -- true
+expect_status 0
+expect_empty "$err"
+expect_json "$scratch/result" "r['strangers'] == {'count': 0, 'text': None}"
 
 # listening: program, protocol and address of every listening socket, and of
 # every one that takes packets from anybody, of the run's processes.

@@ -547,6 +547,8 @@ static Gpul__JobEnd job_end = {
     .doubles = GPUL__JOB_END__DOUBLES__SOME,
     .stopped_ranks = stopped_ranks,
     .stopped_count = 5,
+    .stranger_count = 12,
+    .strangers = text,
     .findings = &sample_counts,
 };
 static Gpul__Cancel cancel = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/simtrace.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "common/bandwidth.h"
@@ -212,6 +213,10 @@ static void trace_end(struct cluster *c, const Gpul__JobEnd *end)
     if (end->stopped_count > 0) {
         cluster_note(c, "user:   stopped %u: %s", end->stopped_count,
                      end->stopped_ranks);
+    }
+    if (end->stranger_count > 0) {
+        cluster_note(c, "user:   strangers %" PRIu64 ": %s",
+                     end->stranger_count, end->strangers);
     }
 }
 

@@ -296,6 +296,33 @@ static void test_lines(void **state)
                        "key: frames without TLS");
 }
 
+static void assert_total(uint64_t count, const char *words)
+{
+    assert_int_equal(gate_total(gate, line), count);
+    assert_string_equal(line, words);
+}
+
+/* What is told at the end of the job: all of them, told in a line before or
+ * not, but not who just went away. */
+static void test_total(void **state)
+{
+    (void)state;
+    assert_total(0, "");
+    close_one("10.0.0.1", GPUL_STRANGER_CLOSED, NULL, 0);
+    assert_total(0, "");
+    close_one("10.0.0.2", GPUL_STRANGER_HTTP, NULL, 0);
+    assert_true(gate_line(gate, line, 5000));
+    assert_total(1, "HTTP (1); the last from 10.0.0.2");
+    close_one("10.0.0.3", GPUL_STRANGER_WRONG_KEY, NULL, 6000);
+    close_one("10.0.0.4", GPUL_STRANGER_HTTP, NULL, 6000);
+    close_one("10.0.0.5", GPUL_STRANGER_CLOSED, NULL, 6000);
+    gate_opened(gate, 1, "10.0.0.6", 10000);
+    assert_int_not_equal(gate_expel(gate, 20000), GATE_NONE);
+    assert_true(gate_line(gate, line, 20000));
+    assert_total(4, "HTTP (2), a wrong secret (1), began no handshake (1); the "
+                    "last from 10.0.0.6");
+}
+
 /* Everything at once still fits one line. */
 static void test_longest_line(void **state)
 {
@@ -487,11 +514,21 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_deadlines),    T(test_proved),   T(test_per_address),
-        T(test_ipv6),         T(test_all),      T(test_lines),
-        T(test_longest_line), T(test_hint),     T(test_random),
-        T(test_room),         T(test_name),     T(test_yield_of_address),
-        T(test_yield_of_all), T(test_no_yield),
+        T(test_deadlines),
+        T(test_proved),
+        T(test_per_address),
+        T(test_ipv6),
+        T(test_all),
+        T(test_lines),
+        T(test_total),
+        T(test_longest_line),
+        T(test_hint),
+        T(test_random),
+        T(test_room),
+        T(test_name),
+        T(test_yield_of_address),
+        T(test_yield_of_all),
+        T(test_no_yield),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

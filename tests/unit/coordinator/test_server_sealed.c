@@ -51,9 +51,20 @@ static void hang_up(struct reader *r, struct gpul_keyring *keyring)
     gpul_keyring_destroy(keyring);
 }
 
+/* The end of a job, which says who was at the door: nobody ("") or `count`. */
+static void expect_end(struct reader *front_end, uint32_t code, uint64_t count,
+                       const char *words)
+{
+    Gpul__Frame *f = reader_expect(front_end, GPUL__FRAME__BODY_JOB_END);
+    assert_int_equal(f->job_end->exit_code, code);
+    assert_int_equal(f->job_end->stranger_count, count);
+    assert_string_equal(f->job_end->strangers, words);
+    gpul_message_release(f);
+}
+
 /* node0, from its key to its end with `code`. */
 static void play_node(const struct stage *s, struct reader *front_end,
-                      uint32_t code)
+                      uint32_t code, uint64_t strangers, const char *words)
 {
     struct reader node;
     struct gpul_keyring *keyring;
@@ -63,7 +74,7 @@ static void play_node(const struct stage *s, struct reader *front_end,
     stage_send_ready(&node);
     reader_expect_one(&node, GPUL__FRAME__BODY_LAUNCH);
     stage_send_exit(&node, 0, code);
-    reader_expect_end(front_end, code);
+    expect_end(front_end, code, strangers, words);
     reader_expect_one(&node, GPUL__FRAME__BODY_FINISH);
     hang_up(&node, keyring);
 }
@@ -82,7 +93,7 @@ static void test_mute_key(void **state)
     for (uint32_t i = 0; i < MUTE; i++) {
         assert_true(dial_as(&mute[i], &s, SECRET, &keyrings[i], "node1"));
     }
-    play_node(&s, &front_end, 0);
+    play_node(&s, &front_end, 0, 0, "");
     for (uint32_t i = 0; i < MUTE; i++) {
         hang_up(&mute[i], keyrings[i]);
     }
@@ -101,7 +112,7 @@ static void test_one_copy(void **state)
     assert_true(dial_as(&node, &s, SECRET, &keyring, "node0"));
     assert_memory_equal(s.lent, &wiped, sizeof(wiped));
     hang_up(&node, keyring);
-    play_node(&s, &front_end, 0);
+    play_node(&s, &front_end, 0, 0, "");
     close_job(&s, &front_end, 0);
 }
 
@@ -112,7 +123,7 @@ static void test_key(void **state)
     struct stage s;
     struct reader front_end;
     open_job(&s, &front_end);
-    play_node(&s, &front_end, 7);
+    play_node(&s, &front_end, 7, 0, "");
     close_job(&s, &front_end, 7);
 }
 
@@ -153,7 +164,7 @@ static void test_other_name(void **state)
     assert_non_null(strstr(f->event->text, "node0"));
     assert_non_null(strstr(f->event->text, "node1"));
     gpul_message_release(f);
-    play_node(&s, &front_end, 0);
+    play_node(&s, &front_end, 0, 0, "");
     close_job(&s, &front_end, 0);
 }
 
@@ -190,7 +201,7 @@ static void test_wrong_secret(void **state)
     stage_send_ready(&node);
     reader_expect_one(&node, GPUL__FRAME__BODY_LAUNCH);
     stage_send_exit(&node, 0, 0);
-    reader_expect_end(&front_end, 0);
+    expect_end(&front_end, 0, 3, "a wrong secret (3); the last from 127.0.0.1");
     hang_up(&node, keyring);
     close_job(&s, &front_end, 0);
 }
@@ -220,7 +231,10 @@ static void test_strangers(void **state)
         assert_int_equal(send(fd, words[i], n, MSG_NOSIGNAL), (ssize_t)n);
         expect_closed(fd);
     }
-    play_node(&s, &front_end, 0);
+    play_node(&s, &front_end, 0, 3,
+              "HTTP (1), an ssh banner (1), neither TLS nor anything known "
+              "(1); the last from "
+              "127.0.0.1");
     close_job(&s, &front_end, 0);
 }
 
@@ -261,7 +275,7 @@ static void test_end_with_strangers(void **state)
     struct reader front_end;
     open_job(&s, &front_end);
     int silent = stage_dial(&s);
-    play_node(&s, &front_end, 0);
+    play_node(&s, &front_end, 0, 0, "");
     close_job(&s, &front_end, 0);
     expect_closed(silent);
 }

@@ -18,6 +18,7 @@ static char node[] = "local-0";
 static char host[] = "box";
 static char address[] = "127.0.0.1";
 static char reason[] = "rank_failed";
+static char strangers[] = "HTTP (12)";
 static char sentence[] = "rank 1 failed";
 static char log_path[] = "/l/rank-1.err";
 static char facts[] = "local-0: NCCL 2.28.9";
@@ -117,6 +118,8 @@ static void tell(struct record *r)
     end.exits = fates;
     end.n_exits = 1;
     end.generation = 1;
+    end.stranger_count = 12;
+    end.strangers = strangers;
     assert_int_equal(record_end(r, &end, 4000), 0);
 }
 
@@ -189,7 +192,8 @@ static void test_failed_run(void **state)
         "{'at_seconds':2.5,'node':null,'rank_count':1,"
         "'resumed_at_seconds':null,'suspects':null,'text':'last'}],"
         "'started_at_unix_seconds':1796077000,'stopped_count':0,"
-        "'stopped_ranks':null,'unclean':[],"
+        "'stopped_ranks':null,"
+        "'strangers':{'count':12,'text':'HTTP (12)'},'unclean':[],"
         "'version':'" GPULAUNCH_VERSION "','world_size':2}");
     free(got);
     json_decref(o);
@@ -217,6 +221,8 @@ static void test_nothing_happened(void **state)
     assert_true(json_is_null(json_object_get(o, "rank")));
     assert_true(json_is_null(json_object_get(o, "log_dir")));
     assert_int_equal(json_array_size(json_object_get(o, "nodes")), 0);
+    json_t *nobody = json_object_get(o, "strangers");
+    assert_true(json_is_null(json_object_get(nobody, "text")));
     json_decref(o);
     record_release(&r);
 }
