@@ -18,7 +18,7 @@
 enum {
     RANKS_MAX = 64,
     RANKS_IDS_MAX = 8,
-    RANKS_PATIENCE_MS = 60000, /* then a child is killed and the test fails */
+    RANKS_PATIENCE_MS = 120000, /* then a child is killed and the test fails */
     RANKS_TEXT = 512
 };
 

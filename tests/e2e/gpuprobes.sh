@@ -113,7 +113,7 @@ if [ "$slow" -eq 1 ]; then # a sanitizer wants to be the first library
         rm -f "$scratch/helpers"
         scenario "$fault"
         TESTS_HELPER_PIDS=$scratch/helpers LD_PRELOAD=$library \
-            launch --nodes 2 --backend nccl --self-test-timeout 15s -q -- true
+            launch --nodes 2 --backend nccl --self-test-timeout 60s -q -- true
         expect_status $((${#fault} ? 20 : 0))
         within 5 "a helper is left" helpers_are_gone
     done

@@ -103,11 +103,11 @@ nothing_is_left()
 
 expect_gone()
 {
-    local deadline pid
+    local start pid
 
-    deadline=$(($(now_ms) + $1 * 1000 * slow))
+    start=$(now_ms)
     until nothing_is_left; do
-        if [ "$(now_ms)" -ge "$deadline" ]; then
+        if is_over "$start" "$1"; then
             left="$(describe_left 2>&1) and by mark: $(job_pids | xargs)"
             for pid in $(job_pids); do
                 kill -KILL "$pid" 2>/dev/null || true

@@ -36,7 +36,7 @@ judge()
     125) expect_last_line 'memory' ;;
     20) expect_last_line 'memory|it ended with exit code 125' ;; # a probe
     41 | 75) expect_last_line 'memory' ;;
-    40) expect_last_line 'memory|joined within 2 s|within 2 s: the coordinator' ;;
+    40) expect_last_line 'memory|joined within 6 s|within 6 s: the coordinator' ;;
     *) fail "exit code $status" ;;
     esac
     expect_no_process 10
@@ -76,7 +76,7 @@ each gpulaunch-worke 0 1 1 --insecure --maxbytes 64K --iters 2 -- true
 wanted="join, run and stop with TLS: allocations all over"
 it "$wanted"
 for program in gpulaunch gpulaunch-coord gpulaunch-agent; do
-    each "$program" 0 42 397 --self-test off --join-timeout 2s -- true
+    each "$program" 0 42 397 --self-test off --join-timeout 6s -- true
 done
 
 # Logs of jobs that failed; without memory for the one place, in the other.

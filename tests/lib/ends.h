@@ -13,7 +13,7 @@
 #include "common/error.h"
 #include "proto/transport.h"
 
-enum { ENDS_PATIENCE_MS = 20000 };
+enum { ENDS_PATIENCE_MS = 120000 };
 
 struct end {
     struct gpul_transport *t;

@@ -17,7 +17,7 @@
 
 enum {
     STAGE_PROBES_MAX = 320,
-    STAGE_PATIENCE_MS = 60000, /* of every wait: then the test fails */
+    STAGE_PATIENCE_MS = 120000, /* of every wait: then the test fails */
     STAGE_EPOCH = 3,
     STAGE_GENERATION = 7,
     STAGE_UUID_BYTES = 48,

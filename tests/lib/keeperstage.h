@@ -16,7 +16,7 @@
 #include "worker/keeperwire.h"
 #include "worker/startspec.h"
 
-enum { STAGE_WAIT_MS = 60000, STAGE_JOB_BYTES = 32 };
+enum { STAGE_WAIT_MS = 120000, STAGE_JOB_BYTES = 32 };
 
 struct keeperstage {
     pid_t keeper;

@@ -46,11 +46,11 @@ on()
 # expect_idle_nodes [SECONDS]: no process is on any node but the lab's own.
 expect_idle_nodes()
 {
-    local deadline left
+    local start left
 
-    deadline=$(($(now_ms) + ${1:-0} * 1000 * slow))
+    start=$(now_ms)
     while left=$(lab ps) && [ -n "$left" ]; do
-        [ "$(now_ms)" -lt "$deadline" ] || fail "left on the nodes: $left"
+        ! is_over "$start" "${1:-0}" || fail "left on the nodes: $left"
         sleep 0.05
     done
 }

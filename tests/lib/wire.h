@@ -12,7 +12,7 @@
 
 #include "proto/channel.h"
 
-enum { WIRE_WAIT_MS = 20000 }; /* for anything that must come */
+enum { WIRE_WAIT_MS = 120000 }; /* for anything that must come */
 
 struct wire {
     int fd;

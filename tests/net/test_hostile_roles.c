@@ -28,7 +28,7 @@
 #include "tests/lib/coordstage.h"
 #include "tests/lib/samples.h"
 
-enum { PATIENCE_MS = 20000, WORDS_BYTES = 2048 };
+enum { PATIENCE_MS = 120000, WORDS_BYTES = 2048 };
 
 extern char **environ;
 

@@ -29,7 +29,7 @@
 #include "tests/lib/coordstage.h"
 
 enum {
-    PATIENCE_MS = 20000,
+    PATIENCE_MS = 120000,
     RANDOM_BYTES = 1 << 20,
     RANDOM_SEEDS = 60,
     /* What a coordinator of two nodes may take, with nobody to hold. */

@@ -28,7 +28,7 @@
 #include "proto/message.h"
 #include "worker/probe.h"
 
-enum { PROBES_MAX = 8, PATIENCE_MS = 60000, EPOCH = 5, GENERATION = 9 };
+enum { PROBES_MAX = 8, PATIENCE_MS = 120000, EPOCH = 5, GENERATION = 9 };
 
 /* One probe, seen from its agent. */
 struct child {

@@ -20,7 +20,7 @@
 #include "tests/lib/memory.h"
 #include "worker/prober.h"
 
-enum { CHANNEL_FD = 3, WAIT_MS = 60000 };
+enum { CHANNEL_FD = 3, WAIT_MS = 120000 };
 
 /* ---- the probe ----------------------------------------------------------- */
 
