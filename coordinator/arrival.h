@@ -3,19 +3,22 @@
  * Late or slow: who made the others wait in a collective, from the times at
  * which each rank entered and left it. Pure. docs/check.md has it in words.
  *
- * In a collective all wait for all. The rank that is in it longest is the
- * first that came, so the victim; the one that came last is the cause. What
- * is told apart here:
+ * In a collective that leaves nobody out (all-reduce, all-gather, barrier) all
+ * wait for all. The rank that is in it longest is the first that came, so the
+ * victim; the one that came last is the cause. Told apart are
  *
  *     late     enters after the others, since what it did before took longer;
  *              from then on the collective takes as long as ever
- *     slow     enters with the others (or late because it left late), and is
+ *     slow     enters with the others, or late because it left late, and is
  *              still at it when they have left
  *     victim   waited for somebody that is named
  *
- * A difference that is within the uncertainty of the two clocks is no
- * difference: where no bound of the offsets is tight enough, the answer is
- * unknown. The time between two collectives is taken on one clock alone.
+ * A slow network card is none of these: in a ring all leave at the same time,
+ * whoever is slow. That is what coordinator/pairsearch.h finds.
+ *
+ * A difference within the uncertainty of the clocks is no difference: whose
+ * clock is not known well enough is unknown. What a rank did before is timed
+ * on its own clock, and needs no other.
  */
 #ifndef COORDINATOR_ARRIVAL_H
 #define COORDINATOR_ARRIVAL_H
@@ -23,10 +26,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
+
 enum {
     ARRIVAL_RANKS_MAX = 1 << 20,
     ARRIVAL_ITERATIONS_MAX = 1 << 16,
-    ARRIVAL_CELLS_MAX = 1 << 24, /* ranks times iterations */
+    ARRIVAL_CELLS_MAX = 1 << 22, /* ranks times iterations */
     ARRIVAL_SPIKES_MAX = 16,     /* that are listed; the others are counted */
 };
 
@@ -60,16 +65,17 @@ enum arrival_state {
     ARRIVAL_VICTIM,
 };
 
-/* Medians over the iterations in which it was measured. Negative: before the
- * others. */
+/* Medians over the iterations in which it was measured, against the lower
+ * median of all ranks: half of them may be late. Negative: before that. */
 struct arrival_rank {
     enum arrival_state state;
-    double late_ns;        /* entered, after the median of all ranks */
-    double left_late_ns;   /* left, after the median of all ranks */
+    double late_ns;        /* entered so much after the others */
+    double left_late_ns;   /* left so much after the others */
     double inside_ns;      /* from entering to leaving: the victim's is long */
+    double waited_ns;      /* from entering to the arrival of the last */
     double before_ns;      /* from leaving the last one to entering; 0: none */
-    double before_more_ns; /* of that, more than the median of all ranks */
-    double uncertainty_ns; /* of late_ns and left_late_ns */
+    double before_more_ns; /* so much longer than that of the others */
+    double uncertainty_ns; /* of the first two */
     uint32_t last_count;   /* iterations in which it was clearly the last */
     uint32_t iterations;   /* measured */
 };
@@ -93,22 +99,22 @@ struct arrival_report {
     uint32_t victim_count;
     uint32_t unknown_count;
     double together_ns; /* median: from the last arrival to the last leaving */
-    double wait_ns;     /* median: from the median arrival to the last */
-    double cv;          /* of the times of the iterations; 0: too few */
-    bool is_noisy;      /* cv > ARRIVAL_CV_NOISY */
+    double wait_ns;     /* median: from the usual arrival to the last */
+    double cv;     /* of the time together: deviation to mean; 0: too few */
+    bool is_noisy; /* cv > ARRIVAL_CV_NOISY */
     struct arrival_spike spikes[ARRIVAL_SPIKES_MAX];
     uint32_t spike_count; /* may be more than are listed */
 };
 
 #define ARRIVAL_CV_NOISY 0.10
 #define ARRIVAL_SPIKE_FACTOR 1.5
-/* Shorter than this part of the time together, a delay makes nobody late. */
+/* Up to this part of the time together a delay makes nobody late. */
 #define ARRIVAL_MARGIN 0.05
 
 /* Returns 0, GPUL_EINVAL for no ranks or no iterations, GPUL_ELIMIT over a
  * bound above, or GPUL_ENOMEM. `report` can be released in any case. */
 int arrival_judge(struct arrival_report *report,
-                  const struct arrival_input *input);
+                  const struct arrival_input *input, struct gpul_error *err);
 
 /* An all-zero one may be released too. */
 void arrival_release(struct arrival_report *report);

@@ -43,7 +43,8 @@ struct clockskew {
         int64_t delay_ns;
         int64_t at_ns; /* t3 */
     } kept[CLOCKSKEW_KEPT];
-    uint32_t count; /* accepted, for ever */
+    uint32_t count; /* kept */
+    uint32_t next;  /* the place of the next one */
 };
 
 /* Its clock shows `offset_ns` more than ours, give or take `uncertainty_ns`;

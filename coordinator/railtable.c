@@ -68,23 +68,28 @@ static void judge_rails(struct railtable *t,
 
 int railtable_judge(struct railtable *t,
                     const struct pairsearch_result *results,
-                    uint32_t rail_count, uint32_t node_count)
+                    uint32_t rail_count, uint32_t node_count,
+                    struct gpul_error *err)
 {
     memset(t, 0, sizeof(*t));
     if (rail_count == 0 || node_count == 0) {
-        return GPUL_EINVAL;
+        return gpul_fail(err, GPUL_EINVAL, "%u rails of %u nodes", rail_count,
+                         node_count);
     }
     if (rail_count > RAILTABLE_RAILS_MAX) {
-        return GPUL_ELIMIT;
+        return gpul_fail(err, GPUL_ELIMIT, "%u rails: %d at most", rail_count,
+                         RAILTABLE_RAILS_MAX);
     }
     for (uint32_t rail = 0; rail < rail_count; rail++) {
         if (results[rail].node_count != node_count) {
-            return GPUL_EINVAL;
+            return gpul_fail(err, GPUL_EINVAL,
+                             "rail %u was searched with %u nodes instead of %u",
+                             rail, results[rail].node_count, node_count);
         }
     }
     t->nodes = calloc(node_count, sizeof(*t->nodes));
     if (t->nodes == NULL) {
-        return GPUL_ENOMEM;
+        return gpul_fail(err, GPUL_ENOMEM, "%u nodes", node_count);
     }
     t->node_count = node_count;
     t->rail_count = rail_count;

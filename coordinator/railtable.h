@@ -50,7 +50,8 @@ struct railtable {
  * GPUL_ENOMEM; `t` can be released in any case. */
 int railtable_judge(struct railtable *t,
                     const struct pairsearch_result *results,
-                    uint32_t rail_count, uint32_t node_count);
+                    uint32_t rail_count, uint32_t node_count,
+                    struct gpul_error *err);
 
 /* An all-zero one may be released too. */
 void railtable_release(struct railtable *t);

@@ -46,7 +46,7 @@ static void judge(void)
         pairnet_run(&nets[rail]);
         results[rail] = nets[rail].result;
     }
-    assert_int_equal(railtable_judge(&table, results, RAILS, NODES), 0);
+    assert_int_equal(railtable_judge(&table, results, RAILS, NODES, NULL), 0);
 }
 
 static void expect_node(uint32_t node, enum railtable_cause cause, uint64_t bad)
@@ -105,18 +105,26 @@ static void test_unmeasured_rail(void **state)
     assert_false(table.rails[0].is_slow);
 }
 
+static void expect_refusal(uint32_t rails, uint32_t nodes, int status,
+                           const char *text)
+{
+    struct gpul_error err = {0};
+    assert_int_equal(railtable_judge(&table, results, rails, nodes, &err),
+                     status);
+    assert_string_equal(err.text, text);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
     judge();
     railtable_release(&table);
-    assert_int_equal(railtable_judge(&table, results, 0, NODES), GPUL_EINVAL);
-    assert_int_equal(railtable_judge(&table, results, RAILS, 0), GPUL_EINVAL);
-    assert_int_equal(railtable_judge(&table, results, RAILS, NODES + 1),
-                     GPUL_EINVAL);
-    assert_int_equal(
-        railtable_judge(&table, results, RAILTABLE_RAILS_MAX + 1, NODES),
-        GPUL_ELIMIT);
+    expect_refusal(0, NODES, GPUL_EINVAL, "0 rails of 8 nodes");
+    expect_refusal(RAILS, 0, GPUL_EINVAL, "4 rails of 0 nodes");
+    expect_refusal(RAILS, NODES + 1, GPUL_EINVAL,
+                   "rail 0 was searched with 8 nodes instead of 9");
+    expect_refusal(RAILTABLE_RAILS_MAX + 1, NODES, GPUL_ELIMIT,
+                   "65 rails: 64 at most");
     assert_null(table.nodes);
 }
 
