@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coordinator/arrival.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/stats.h"
 
 /* Fewer times than this have no mean to speak of. */
 enum { TIMES_MIN = 3 };
@@ -83,18 +84,11 @@ static bool find_before(double *out, const struct work *w, uint32_t i,
 
 /* ---- one iteration ---- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Sorts them; 0 for none. */
 static double lower_median(double *values, uint32_t count)
 {
-    qsort(values, count, sizeof(*values), compare_doubles);
-    return count == 0 ? 0 : values[(count - 1) / 2];
+    double median;
+    return gpul_median(&median, values, count) ? values[(count - 1) / 2] : 0;
 }
 
 static void note_arrival(struct moment *m, uint32_t rank, double enter)
@@ -258,15 +252,6 @@ static void find_uncertainty(struct work *w)
     w->uncertainty_ns = lower_median(w->scratch, count);
 }
 
-static double find_deviation(const double *values, uint32_t count, double mean)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        sum += (values[i] - mean) * (values[i] - mean);
-    }
-    return sqrt(sum / (count - 1));
-}
-
 static double find_mean(const double *values, uint32_t count)
 {
     double sum = 0;
@@ -280,6 +265,7 @@ static double find_mean(const double *values, uint32_t count)
 static double find_times(struct work *w)
 {
     struct arrival_report *report = w->report;
+    struct gpul_summary times;
     uint32_t count = 0;
     for (uint32_t i = 0; i < w->in->iterations; i++) {
         if (w->moments[i].ranks >= 2) {
@@ -293,12 +279,12 @@ static double find_times(struct work *w)
         count += find_together(&w->scratch[count], w, i);
     }
     report->together_ns = lower_median(w->scratch, count);
-    double mean = find_mean(w->scratch, count);
-    if (mean > 0) {
-        report->cv = find_deviation(w->scratch, count, mean) / mean;
-        report->is_noisy = report->cv > ARRIVAL_CV_NOISY;
+    if (count >= TIMES_MIN && gpul_summarize(&times, w->scratch, count) &&
+        gpul_variation(&report->cv, &times)) {
+        report->is_noisy = report->cv > GPUL_NOISY_VARIATION;
+        return times.mean;
     }
-    return mean;
+    return 0;
 }
 
 static void count_last(struct work *w)

@@ -101,12 +101,11 @@ struct arrival_report {
     double together_ns; /* median: from the last arrival to the last leaving */
     double wait_ns;     /* median: from the usual arrival to the last */
     double cv;     /* of the time together: deviation to mean; 0: too few */
-    bool is_noisy; /* cv > ARRIVAL_CV_NOISY */
+    bool is_noisy; /* cv > GPUL_NOISY_VARIATION */
     struct arrival_spike spikes[ARRIVAL_SPIKES_MAX];
     uint32_t spike_count; /* may be more than are listed */
 };
 
-#define ARRIVAL_CV_NOISY 0.10
 #define ARRIVAL_SPIKE_FACTOR 1.5
 /* Up to this part of the time together a delay makes nobody late. */
 #define ARRIVAL_MARGIN 0.05

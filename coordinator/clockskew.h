@@ -14,8 +14,8 @@
  * "Internet Time Synchronization", 1991). With age the bound grows by the
  * most that two clocks drift apart.
  *
- * Times are nanoseconds of clocks that do not jump (CLOCK_MONOTONIC): offsets
- * of thousands of seconds are ordinary.
+ * Times are nanoseconds of any two clocks, of which none may jump while
+ * exchanges are kept; offsets of thousands of seconds are ordinary.
  */
 #ifndef COORDINATOR_CLOCKSKEW_H
 #define COORDINATOR_CLOCKSKEW_H

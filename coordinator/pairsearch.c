@@ -10,10 +10,14 @@
 enum {
     /* Known good partners that are tried before a node stays unknown. */
     TRIES_MAX = 3,
-    /* So few nodes that all pairs are measured where a third is bad: a good
-     * one may have met nobody but bad ones. */
+    /* So few nodes that all pairs are measured if that is needed: a good one
+     * may have met nobody but bad ones. */
     SMALL = 8,
 };
+
+/* A node whose best figure is below this part of the healthy median is worse,
+ * whatever the threshold. */
+#define UNCLEAR_PART 0.9
 
 /* ---- memory ---- */
 
@@ -277,16 +281,21 @@ static void add_far(struct pairsearch *s)
                                  s->roles, may_meet, s);
 }
 
-static bool are_many_bad(const struct pairsearch *s)
+/* A third of the nodes is worse than what counts as healthy, clearly or not:
+ * it may be that this is the fastest of the bad. */
+static bool is_unclear(const struct pairsearch *s)
 {
-    uint32_t bad = 0;
+    double least = UNCLEAR_PART * s->reference.median;
+    if (least < s->reference.threshold) {
+        least = s->reference.threshold;
+    }
+    uint32_t worse = 0;
     for (uint32_t i = 0; i < s->node_count; i++) {
         const struct pairsearch_end *ends = s->inner[i].ends;
-        bad +=
-            !pairsearch_is_good(&s->inner[i]) &&
-            ends[0].levels[LEVEL_RATE].bad + ends[1].levels[LEVEL_RATE].bad > 0;
+        worse += (ends[0].best > 0 && ends[0].best < least) ||
+                 (ends[1].best > 0 && ends[1].best < least);
     }
-    return 3 * bad >= s->node_count;
+    return 3 * worse >= s->node_count;
 }
 
 static bool plan_cross(struct pairsearch *s)
@@ -301,7 +310,7 @@ static bool plan_cross(struct pairsearch *s)
     s->pair_count =
         pairing_cross(s->pairs, s->node_count, s->roles, may_meet, s);
     add_closing(s);
-    if (s->together_count == 2 || (s->node_count <= SMALL && are_many_bad(s))) {
+    if (s->together_count == 2 || (s->node_count <= SMALL && is_unclear(s))) {
         add_far(s);
     }
     s->is_cross_over = s->pair_count == 0;

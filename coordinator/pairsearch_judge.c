@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "common/stats.h"
 #include "coordinator/pairsearch_inside.h"
 
-/* Peers: see enum pairsearch_rule. 1.4826 makes the MAD of normal figures
- * their standard deviation (P. Rousseeuw and C. Croux, "Alternatives to the
- * median absolute deviation", 1993). */
+/* See enum pairsearch_rule: the bounds of gpul_peer_bounds, wider for few. */
 #define MARGIN 0.05
 #define MARGIN_OF_FEW 0.20 /* divided by the root of their number */
 #define MARGIN_OF_LEAST 0.15
@@ -26,7 +24,7 @@
 /* Alone so much faster than among others: the network is shared. */
 #define SHARED_PART 0.8
 
-enum { PEERS_MIN = 4, TOP_RANK = 2 };
+enum { TOP_RANK = 2 };
 
 const struct pairsearch_cell *
 pairsearch_cell_of(const struct pairsearch_record *r, unsigned direction)
@@ -39,21 +37,6 @@ pairsearch_cell_of(const struct pairsearch_record *r, unsigned direction)
 }
 
 /* ---- what healthy figures are like ---- */
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Sorts them; 0 for none. Of an even number the upper one: of two halves that
- * differ the faster is the healthy one. */
-static double upper_median(double *values, uint32_t count)
-{
-    qsort(values, count, sizeof(*values), compare_doubles);
-    return count == 0 ? 0 : values[count / 2];
-}
 
 static void find_bests(struct pairsearch *s)
 {
@@ -89,9 +72,13 @@ static double find_level(struct pairsearch *s, bool is_fastest)
             }
         }
     }
-    double usual = upper_median(s->scratch, count);
-    if (!is_fastest || count == 0) {
-        return usual;
+    double median;
+    if (!gpul_median(&median, s->scratch, count)) {
+        return 0;
+    }
+    /* They are sorted. Of two halves the faster one is the healthy one. */
+    if (!is_fastest) {
+        return s->scratch[count / 2];
     }
     return s->scratch[count > TOP_RANK ? count - 1 - TOP_RANK : 0];
 }
@@ -122,19 +109,17 @@ static double larger(double a, double b)
 static void find_reference(struct pairsearch *s, bool is_fastest)
 {
     struct pairsearch_reference *ref = &s->reference;
+    struct gpul_summary pool;
     memset(ref, 0, sizeof(*ref));
     ref->figures = find_pool(s, find_level(s, is_fastest));
-    if (ref->figures == 0) {
+    if (!gpul_summarize(&pool, s->scratch, ref->figures)) {
         return;
     }
-    ref->median = upper_median(s->scratch, ref->figures);
-    for (uint32_t i = 0; i < ref->figures; i++) {
-        s->scratch[i] = fabs(s->scratch[i] - ref->median);
-    }
-    ref->mad = upper_median(s->scratch, ref->figures);
+    ref->median = pool.median;
+    ref->mad = pool.mad;
     double margin = MARGIN_OF_LEAST * ref->median;
     ref->rule = PAIRSEARCH_RULE_FEW;
-    if (ref->figures >= PEERS_MIN) {
+    if (ref->figures >= GPUL_PEERS_MIN) {
         ref->rule = PAIRSEARCH_RULE_PEERS;
         margin = MARGIN + MARGIN_OF_FEW / sqrt(ref->figures);
         margin = larger(margin * ref->median,

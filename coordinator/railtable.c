@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/stats.h"
+
 /* A whole rail under this part of the others is slow. */
 #define RAIL_PART 0.8
 
@@ -36,19 +38,13 @@ static void judge_node(struct railtable *t,
     }
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Against the upper median of the rails: of two that differ the faster is the
  * healthy one. */
 static void judge_rails(struct railtable *t,
                         const struct pairsearch_result *results)
 {
     double medians[RAILTABLE_RAILS_MAX];
+    double middle;
     uint32_t known = 0;
     for (uint32_t rail = 0; rail < t->rail_count; rail++) {
         t->rails[rail].median = results[rail].reference.median;
@@ -56,7 +52,7 @@ static void judge_rails(struct railtable *t,
             medians[known++] = t->rails[rail].median;
         }
     }
-    qsort(medians, known, sizeof(medians[0]), compare_doubles);
+    gpul_median(&middle, medians, known); /* sorts them */
     for (uint32_t rail = 0; rail < t->rail_count; rail++) {
         struct railtable_rail *r = &t->rails[rail];
         if (r->median > 0) {

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/rng.h"
+#include "common/stats.h"
 #include "coordinator/arrival.h"
 #include "tests/lib/memory.h"
 
@@ -355,7 +356,7 @@ static void test_noisy(void **state)
         play();
         judge();
         assert_int_equal(lab.report.is_noisy, percent == 80);
-        assert_true((lab.report.cv > ARRIVAL_CV_NOISY) == (percent == 80));
+        assert_true((lab.report.cv > GPUL_NOISY_VARIATION) == (percent == 80));
     }
 }
 
