@@ -20,7 +20,8 @@
 #include "launcher/sshconfig.h"
 #include "proto/orders.h"
 
-/* A coordinator that listens already is reached at once, or not at all. */
+/* A coordinator that listens already is reached at once, or not at all; each
+ * further address of it takes its time. */
 #define DIAL_MS 30000u
 #define DIAL_MS_MIN 500u
 
@@ -120,8 +121,9 @@ static uint32_t dial_ms(const struct ssh_way *way)
 {
     uint64_t now_ms = gpul_clock_ms();
     uint64_t left_ms = way->join_ms > now_ms ? way->join_ms - now_ms : 0;
+    uint32_t bound_ms = DIAL_MS + (way->listening.count - 1) * GPUL_DIAL_MS;
     left_ms = left_ms > DIAL_MS_MIN ? left_ms : DIAL_MS_MIN;
-    return left_ms < DIAL_MS ? (uint32_t)left_ms : DIAL_MS;
+    return left_ms < bound_ms ? (uint32_t)left_ms : bound_ms;
 }
 
 static void give_orders(struct ssh_node *node)

@@ -226,6 +226,9 @@
 #define GPUL_EXTRA_PORTS 3u
 /* Addresses that a coordinator listens on, and that a node may try. */
 #define GPUL_COORDINATORS_MAX 8u
+/* So long a node tries one of several at first: enough for a handshake with a
+ * coordinator that has much to do. */
+#define GPUL_DIAL_MS 5000u
 #define GPUL_PORT_MAX 65535u
 #define GPUL_SIGNAL_MAX 64u  /* SIGRTMAX on Linux */
 #define GPUL_ERRNO_MAX 4095u /* MAX_ERRNO on Linux */

@@ -343,7 +343,7 @@ static void check_connection(struct agent *a)
         agent_join_overdue(a);
     }
     if (agent_is_due(a, &a->retry_at_ms) && !a->is_leaving) {
-        agent_emit(a, AGENT_CONNECT);
+        agent_dial(a);
     }
     if (agent_is_due(a, &a->beat_at_ms)) {
         beat(a);

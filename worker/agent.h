@@ -68,6 +68,7 @@ struct agent_config {
     const char *node_name;
     const char *version;
     const char *coordinator; /* "address:port", for messages */
+    uint32_t address_count;  /* of these; CONNECT takes one after another */
     uint64_t instance; /* of the keeper; seeds the jitter of the retries too */
     uint32_t attach;   /* which agent of its keeper this is, from 0 */
     struct agent_held held;
@@ -130,7 +131,8 @@ struct agent_event {
 };
 
 enum agent_action_type {
-    AGENT_CONNECT = 1,     /* dial; answered by CONNECTED or LOST */
+    AGENT_CONNECT = 1,     /* dial the next address, for bound_ms at most;
+                              answered by CONNECTED or LOST */
     AGENT_SEND = 2,        /* bytes of the arena */
     AGENT_LEASE_PORTS = 3, /* agent_assign(); answered by PORTS */
     AGENT_START_PROBE = 4, /* `probe` of `kind`, and send it bytes of the
@@ -171,6 +173,7 @@ struct agent_action {
     uint32_t rank; /* of the self-test, DEVICE only */
     int signal;
     uint64_t bytes;
+    uint64_t bound_ms; /* UINT64_MAX: as long as the network takes */
     uint16_t port_base;
     const Gpul__Input *input; /* of the event's frame; peers too */
     const Gpul__LinkPeers *peers;

@@ -199,6 +199,7 @@ void agent_reached(struct agent *a);
 void agent_connected(struct agent *a, const char *address);
 void agent_unconnected(struct agent *a, const char *why);
 void agent_join_half(struct agent *a);
+void agent_dial(struct agent *a);
 void agent_join_overdue(struct agent *a);
 
 /* Anything alive, or output that is not yet out. */

@@ -56,16 +56,35 @@ void agent_join_half(struct agent *a)
     say(a, what);
 }
 
-static void retry_later(struct agent *a, const char *why)
+/* One of several addresses may say nothing while the next would: so each has
+ * its time, more in each round, and at first so little that the last of them
+ * is tried before the time to join is over. */
+void agent_dial(struct agent *a)
+{
+    uint32_t addresses = a->config.address_count;
+    uint64_t share_ms = a->join_ms / addresses;
+    share_ms = share_ms < GPUL_DIAL_MS ? share_ms : GPUL_DIAL_MS;
+    agent_emit(a, AGENT_CONNECT)->bound_ms =
+        addresses > 1 ? share_ms * (a->tries / addresses + 1) : UINT64_MAX;
+}
+
+/* After a try of the last address, or an answer: all are the coordinator's. */
+static uint64_t wait_ms(struct agent *a)
 {
     uint64_t wait = RETRY_FIRST_MS;
-    for (uint32_t i = 0; i < a->tries && wait < RETRY_LAST_MS; i++) {
+    uint32_t rounds = a->tries / a->config.address_count;
+    for (uint32_t i = 0; i < rounds && wait < RETRY_LAST_MS; i++) {
         wait *= 2;
     }
     wait = wait < RETRY_LAST_MS ? wait : RETRY_LAST_MS;
+    return wait / 2 + gpul_rng_below(&a->rng, wait / 2 + 1);
+}
+
+static void retry_later(struct agent *a, const char *why, bool is_answer)
+{
+    bool is_last = (a->tries + 1) % a->config.address_count == 0;
+    a->retry_at_ms = a->now_ms + (is_last || is_answer ? wait_ms(a) : 0);
     a->tries++;
-    a->retry_at_ms =
-        a->now_ms + wait / 2 + gpul_rng_below(&a->rng, wait / 2 + 1);
     agent_move(a, AGENT_CONNECTING);
     snprintf(a->last_error, sizeof(a->last_error), "%s", why);
 }
@@ -113,7 +132,7 @@ void agent_unconnected(struct agent *a, const char *why)
         if (is_answer) {
             say_refusal(a, why);
         }
-        retry_later(a, why);
+        retry_later(a, why, is_answer);
     } else if (a->is_connected) {
         agent_lost(a, why);
     }

@@ -250,7 +250,7 @@ static void apply_to_connection(struct client *c,
                                 const struct agent_action *action)
 {
     if (action->type == AGENT_CONNECT) {
-        client_dial(c);
+        client_dial(c, action->bound_ms);
     } else if (action->type == AGENT_SEND) {
         send_bytes(c, action);
     } else {
@@ -294,6 +294,31 @@ static int apply_to_links(struct client *c, const struct agent_action *action,
     return 0;
 }
 
+static int apply_to_ranks(struct client *c, const struct agent_action *action,
+                          struct gpul_error *err)
+{
+    switch (action->type) {
+    case AGENT_START_RANKS:
+        return workload_start(c->workload, c->agent, err);
+    case AGENT_REPORT_ENV:
+        return workload_report(c->workload, c->agent, err);
+    case AGENT_FEED:
+        return workload_feed(c->workload, agent_generation(c->agent),
+                             action->input, err);
+    case AGENT_STOP_RANKS:
+        workload_stop(c->workload, action->signal);
+        return 0;
+    case AGENT_KILL_RANKS:
+        workload_stop(c->workload, SIGKILL);
+        return 0;
+    case AGENT_PASS_SIGNAL:
+        workload_pass_signal(c->workload, action->signal);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
 static void apply(struct client *c, const struct agent_action *action)
 {
     struct gpul_error err;
@@ -313,16 +338,12 @@ static void apply(struct client *c, const struct agent_action *action)
         apply_to_probes(c, action);
         break;
     case AGENT_START_RANKS:
-        rc = workload_start(c->workload, c->agent, &err);
-        break;
     case AGENT_REPORT_ENV:
-        rc = workload_report(c->workload, c->agent, &err);
-        break;
+    case AGENT_FEED:
     case AGENT_STOP_RANKS:
-        workload_stop(c->workload, action->signal);
-        break;
     case AGENT_KILL_RANKS:
-        workload_stop(c->workload, SIGKILL);
+    case AGENT_PASS_SIGNAL:
+        rc = apply_to_ranks(c, action, &err);
         break;
     case AGENT_ABANDON:
         prober_abandon(&c->prober);
@@ -332,13 +353,6 @@ static void apply(struct client *c, const struct agent_action *action)
     case AGENT_DISCARD_OUTPUT:
     case AGENT_REMOVE_LOGS:
         apply_to_output(c, action);
-        break;
-    case AGENT_PASS_SIGNAL:
-        workload_pass_signal(c->workload, action->signal);
-        break;
-    case AGENT_FEED:
-        rc = workload_feed(c->workload, agent_generation(c->agent),
-                           action->input, &err);
         break;
     case AGENT_OPEN_LINKS:
     case AGENT_DIAL_LINKS:

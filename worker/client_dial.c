@@ -9,12 +9,7 @@
 #include "proto/limits.h"
 #include "worker/client_run.h"
 
-enum {
-    FLUSH_MS = 2000, /* how long the last words may take on their way out */
-    /* For one of several addresses, and that much more in each round: long
-     * enough for a handshake with a coordinator that has much to do. */
-    DIAL_MS = 5000,
-};
+enum { FLUSH_MS = 2000 }; /* the last words may take on their way out */
 
 static const struct gpul_hostport *dialled(const struct client *c)
 {
@@ -81,7 +76,7 @@ static void on_overdue(uv_timer_t *timer)
     }
 }
 
-void client_dial(struct client *c)
+void client_dial(struct client *c, uint64_t bound_ms)
 {
     static const struct gpul_transport_handlers handlers = {
         .on_reached = on_reached,
@@ -90,8 +85,7 @@ void client_dial(struct client *c)
         .on_closed = on_closed,
     };
     struct gpul_error err;
-    uint32_t addresses = c->config->coordinator_count;
-    uint32_t round = c->dialing.count++ / addresses;
+    c->dialing.count++;
     const struct gpul_hostport *to = dialled(c);
     c->dialing.is_overdue = false;
     if (gpul_transport_connect(&c->transport, &c->loop, to->host, to->port,
@@ -99,10 +93,9 @@ void client_dial(struct client *c)
                                &err) != 0) {
         c->transport = NULL;
         client_post(c, AGENT_EVENT_LOST, err.text);
-    } else if (addresses > 1) {
+    } else if (bound_ms != UINT64_MAX) {
         uv_update_time(&c->loop);
-        uv_timer_start(&c->dialing.timer, on_overdue,
-                       (uint64_t)DIAL_MS * (round + 1), 0);
+        uv_timer_start(&c->dialing.timer, on_overdue, bound_ms, 0);
     }
 }
 

@@ -173,6 +173,7 @@ static int make_agent(struct client *c, struct gpul_error *err)
         .node_name = c->config->node_name,
         .version = GPULAUNCH_VERSION,
         .coordinator = gpul_buf_text(&c->coordinator),
+        .address_count = c->config->coordinator_count,
         .join_timeout_ms = c->config->join_timeout_ms,
         .tells_delay = c->config->tells_delay,
         .facts = &c->facts.message,

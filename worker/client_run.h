@@ -22,7 +22,7 @@
 #include "worker/prober.h"
 #include "worker/workload.h"
 
-/* client_dial.c: which address is tried, and for how long. */
+/* client_dial.c: which address is tried. */
 struct dialing {
     uv_timer_t timer;
     uint32_t count; /* of tries */
@@ -71,8 +71,8 @@ extern const struct workload_handlers client_workload_handlers;
 extern const struct prober_handlers client_prober_handlers;
 extern const struct linker_handlers client_linker_handlers;
 
-/* Try the next address. */
-void client_dial(struct client *c);
+/* Try the next address, for bound_ms (UINT64_MAX: as long as it takes). */
+void client_dial(struct client *c, uint64_t bound_ms);
 void client_disconnect(struct client *c);
 
 /* Set up both; they end with client_leave. */

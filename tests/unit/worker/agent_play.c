@@ -13,7 +13,8 @@
 #include "proto/frame.h"
 #include "proto/limits.h"
 
-static void open_agent(struct play *p, struct agent_held held, bool tells_delay)
+static void open_agent(struct play *p, struct agent_held held, bool tells_delay,
+                       uint32_t addresses)
 {
     static char hostname[] = "host-a", kernel[] = "6.1", boot_id[] = "b";
     *p = (struct play){.now_ms = 1000, .epoch = PLAY_EPOCH};
@@ -27,6 +28,7 @@ static void open_agent(struct play *p, struct agent_held held, bool tells_delay)
         .node_name = "node-0",
         .version = "0",
         .coordinator = "127.0.0.1:9",
+        .address_count = addresses,
         .instance = 7,
         .attach = held.generation != 0 ? 1 : 0,
         .held = held,
@@ -40,17 +42,22 @@ static void open_agent(struct play *p, struct agent_held held, bool tells_delay)
 
 void play_open(struct play *p)
 {
-    open_agent(p, (struct agent_held){.generation = 0}, false);
+    open_agent(p, (struct agent_held){.generation = 0}, false, 1);
 }
 
 void play_open_telling(struct play *p)
 {
-    open_agent(p, (struct agent_held){.generation = 0}, true);
+    open_agent(p, (struct agent_held){.generation = 0}, true, 1);
 }
 
 void play_open_held(struct play *p, struct agent_held held)
 {
-    open_agent(p, held, false);
+    open_agent(p, held, false, 1);
+}
+
+void play_open_several(struct play *p, uint32_t addresses)
+{
+    open_agent(p, (struct agent_held){.generation = 0}, false, addresses);
 }
 
 void play_close(struct play *p)

@@ -28,6 +28,8 @@ struct play {
 void play_open(struct play *p);
 /* The same; it says what keeps it from joining. */
 void play_open_telling(struct play *p);
+/* The same where the coordinator has so many addresses. */
+void play_open_several(struct play *p, uint32_t addresses);
 /* The same for an agent after the first, whose keeper holds this. */
 void play_open_held(struct play *p, struct agent_held held);
 void play_close(struct play *p);

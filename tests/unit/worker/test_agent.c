@@ -44,6 +44,7 @@ static void test_connect_bounded(void **state)
     play_open(&p);
     unsigned tries = 0;
     const char *line = play_wait(&p, 0);
+    assert_true(p.actions.items[0].bound_ms == UINT64_MAX);
     for (uint64_t last = 0; strcmp(line, "connect") == 0; tries++) {
         assert_string_equal(
             play_event(&p, AGENT_EVENT_LOST, "connection refused"), "");
@@ -57,6 +58,38 @@ static void test_connect_bounded(void **state)
     assert_string_equal(line, "leave 40 \"no connection to the coordinator at "
                               "127.0.0.1:9 within 10 s: connection refused\"");
     assert_int_equal(p.now_ms, 11000);
+    play_close(&p);
+}
+
+/* All addresses are tried before it waits, and then a little; not where one
+ * has answered, since that is the coordinator. */
+static void test_several_addresses(void **state)
+{
+    (void)state;
+    struct play p;
+    play_open_several(&p, 3);
+    uint64_t last = 0;
+    for (unsigned round = 0; round < 4; round++) {
+        for (int i = 0; i < 3; i++) {
+            assert_string_equal(play_wait(&p, 0), "connect");
+            assert_int_equal(p.actions.items[0].bound_ms,
+                             10000 / 3 * (round + 1));
+            play_event(&p, AGENT_EVENT_LOST, "no answer");
+        }
+        uint64_t wait = agent_next_deadline_ms(p.agent) - p.now_ms;
+        assert_true(wait >= 25u << round && wait <= 50u << round);
+        assert_string_equal(play_wait(&p, wait - 1), "");
+        p.now_ms++;
+        last = wait;
+    }
+    assert_string_equal(play_wait(&p, 0), "connect");
+    play_event(&p, AGENT_EVENT_REACHED, NULL);
+    play_event(&p, AGENT_EVENT_LOST, "wrong secret");
+    assert_true(agent_next_deadline_ms(p.agent) >= p.now_ms + last);
+    play_close(&p);
+    play_open_several(&p, 2);
+    assert_string_equal(play_wait(&p, 0), "connect");
+    assert_int_equal(p.actions.items[0].bound_ms, GPUL_DIAL_MS);
     play_close(&p);
 }
 
@@ -405,6 +438,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_life),
         cmocka_unit_test(test_connect_bounded),
+        cmocka_unit_test(test_several_addresses),
         cmocka_unit_test(test_no_welcome),
         cmocka_unit_test(test_no_key),
         cmocka_unit_test(test_half_time),
