@@ -22,6 +22,7 @@ enum own {
     OWN_NODE_GPUS,
     OWN_GPU_RESOURCE,
     OWN_JOBSET,
+    OWN_RUN_AS,
     OWN_RETRIES,
     OWN_COUNT,
 };
@@ -64,6 +65,13 @@ static const struct gpul_option own_table[OWN_COUNT] = {
     [OWN_JOBSET] = {.name = "jobset",
                     .group = GROUP,
                     .help = "kubernetes: a JobSet instead of a Job."},
+    [OWN_RUN_AS] = {.name = "run-as",
+                    .value = "UID",
+                    .group = GROUP,
+                    .help = "kubernetes: the number of the user that the "
+                            "processes in a pod are of. Default 1000; with 0, "
+                            "root, Kubernetes' \"restricted\" standard is not "
+                            "kept."},
     [OWN_RETRIES] = {.name = "retries",
                      .value = "N",
                      .group = GROUP,
@@ -88,6 +96,7 @@ static const unsigned own_kinds[OWN_COUNT] = {
     [OWN_NODE_GPUS] = KUBERNETES | SLURM | COMPOSE,
     [OWN_GPU_RESOURCE] = KUBERNETES,
     [OWN_JOBSET] = KUBERNETES,
+    [OWN_RUN_AS] = KUBERNETES,
     [OWN_RETRIES] = KUBERNETES | SLURM,
 };
 
@@ -139,14 +148,42 @@ static bool is_made_of(const char *text, const char *more, size_t bytes_max)
     return n > 0 && n <= bytes_max && text[0] != '-';
 }
 
-static int set_label(const char **out, const char *value, const char *spelling,
-                     struct gpul_error *err)
+static int set_name(const char **out, const char *value, const char *spelling,
+                    struct gpul_error *err)
 {
     if (!manifest_name_is_valid(value)) {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s: \"%.80s\" is not 1 to %d lower-case letters, "
                          "digits and -, with a letter first and no - last",
                          spelling, value, MANIFEST_NAME_BYTES_MAX);
+    }
+    *out = value;
+    return 0;
+}
+
+static int set_namespace(const char **out, const char *value,
+                         const char *spelling, struct gpul_error *err)
+{
+    if (!manifest_namespace_is_valid(value)) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: \"%.80s\" is not 1 to 63 lower-case letters, "
+                         "digits and -, with no - first or last",
+                         spelling, value);
+    }
+    *out = value;
+    return 0;
+}
+
+/* Of Kubernetes; that of a cloud is made of other letters. */
+static int set_secret(const char **out, const char *value, const char *spelling,
+                      struct gpul_error *err)
+{
+    if (!manifest_secret_is_valid(value)) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s: \"%.80s\" is no name of a Secret: lower-case "
+                         "letters, digits and -, with no - first or last, in "
+                         "parts of up to 63 with . between, 253 in all",
+                         spelling, value);
     }
     *out = value;
     return 0;
@@ -193,15 +230,15 @@ static int set_own(struct parse *p, enum own option, const char *value,
     }
     switch (option) {
     case OWN_NAME:
-        return set_label(&m->name, value, spelling, err);
+        return set_name(&m->name, value, spelling, err);
     case OWN_IMAGE:
         return set_image(&m->image, value, spelling, err);
     case OWN_NAMESPACE:
-        return set_label(&m->name_space, value, spelling, err);
+        return set_namespace(&m->name_space, value, spelling, err);
     case OWN_SECRET_NAME:
-        return set_words(
-            &m->secret, value,
-            m->kind == MANIFEST_KUBERNETES ? "-." : "-_/+=.@:", spelling, err);
+        return m->kind == MANIFEST_KUBERNETES
+                   ? set_secret(&m->secret, value, spelling, err)
+                   : set_words(&m->secret, value, "-_/+=.@:", spelling, err);
     case OWN_NODE_GPUS:
         p->has_gpus = true;
         return set_count(&m->gpus, value, GPUL_RANKS_PER_NODE_MAX, spelling,
@@ -211,6 +248,8 @@ static int set_own(struct parse *p, enum own option, const char *value,
     case OWN_JOBSET:
         m->is_jobset = true;
         return 0;
+    case OWN_RUN_AS:
+        return set_count(&m->user, value, MANIFEST_USER_MAX, spelling, err);
     default:
         return set_count(&m->retries, value, MANIFEST_RETRIES_MAX, spelling,
                          err);
@@ -313,6 +352,7 @@ static int take_kind(struct plan *plan, int argc, char *const argv[],
                          argc > 0 ? "\" is none" : "");
     }
     plan->manifest.name = "gpulaunch";
+    plan->manifest.user = MANIFEST_USER;
     plan->manifest.gpu_resource = "nvidia.com/gpu";
     return 0;
 }

@@ -31,13 +31,40 @@ enum manifest_kind manifest_kind_find(const char *name)
     return 0;
 }
 
+enum { LABEL_BYTES_MAX = 63, SUBDOMAIN_BYTES_MAX = 253 };
+
+/* The first n bytes, of RFC 1123. */
+static bool is_label(const char *text, size_t n)
+{
+    static const char all[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    return n > 0 && n <= LABEL_BYTES_MAX && strspn(text, all) >= n &&
+           text[0] != '-' && text[n - 1] != '-';
+}
+
 bool manifest_name_is_valid(const char *name)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
-    static const char all[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
     size_t n = strlen(name);
-    return n > 0 && n <= MANIFEST_NAME_BYTES_MAX && strspn(name, all) == n &&
-           strspn(name, letters) > 0 && name[n - 1] != '-';
+    return n <= MANIFEST_NAME_BYTES_MAX && is_label(name, n) &&
+           (name[0] < '0' || name[0] > '9');
+}
+
+bool manifest_namespace_is_valid(const char *name)
+{
+    return is_label(name, strlen(name));
+}
+
+bool manifest_secret_is_valid(const char *name)
+{
+    bool is_valid = strlen(name) <= SUBDOMAIN_BYTES_MAX;
+    for (; is_valid; name++) {
+        size_t n = strcspn(name, ".");
+        is_valid = is_label(name, n);
+        name += n;
+        if (*name == '\0') {
+            break;
+        }
+    }
+    return is_valid;
 }
 
 int manifest_write(struct gpul_buf *out, const struct manifest *m,

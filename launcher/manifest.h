@@ -29,6 +29,8 @@ enum {
     /* A host name has 63 bytes; "-node-0-99999" follows in a JobSet. */
     MANIFEST_NAME_BYTES_MAX = 48,
     MANIFEST_RETRIES_MAX = 1000,
+    MANIFEST_USER = 1000, /* of the processes in a pod */
+    MANIFEST_USER_MAX = INT32_MAX,
 };
 
 /* Strings are borrowed. */
@@ -40,6 +42,7 @@ struct manifest {
     const char *secret;     /* name of a Secret; NULL: <name>-secret */
     const char *gpu_resource;
     bool is_jobset;
+    uint32_t user;    /* of the processes in a pod; 0: root */
     uint32_t retries; /* of the whole job, after exit code 75 */
     uint32_t nodes;
     uint32_t gpus; /* on each node; 0: none are asked for */
@@ -62,6 +65,12 @@ enum manifest_kind manifest_kind_find(const char *name);
 /* A name of a Job is one of a Service and the beginning of a host's: lower-
  * case letters, digits and '-', a letter first, no '-' last. */
 bool manifest_name_is_valid(const char *name);
+
+/* Kubernetes' other names. A namespace is a label of RFC 1123: up to 63 of
+ * lower-case letters, digits and '-', which neither begins nor ends it. A
+ * Secret has several of these with dots between, up to 253 bytes. */
+bool manifest_namespace_is_valid(const char *name);
+bool manifest_secret_is_valid(const char *name);
 
 /* Append the file. Errors: GPUL_EINVAL (a text that the language cannot
  * hold), GPUL_ELIMIT, GPUL_ENOMEM. */

@@ -237,6 +237,8 @@ static void append_resources(struct gpul_buf *out, const struct manifest *m)
                      "              containerPort: %u\n"
                      "          securityContext:\n"
                      "            allowPrivilegeEscalation: false\n"
+                     "            capabilities:\n"
+                     "              drop: [ALL]\n"
                      "          volumeMounts:\n"
                      "            - name: secret\n"
                      "              mountPath: /run/secrets/gpulaunch\n"
@@ -264,6 +266,34 @@ static void append_volumes(struct gpul_buf *out, const char *secret)
         secret);
 }
 
+/* What Kubernetes' Pod Security Standard "restricted" asks for, together with
+ * the container's; as root only "baseline" is kept. */
+static void append_security(struct gpul_buf *out, const struct manifest *m)
+{
+    gpul_buf_append_text(out, "      securityContext:\n"
+                              "        seccompProfile:\n"
+                              "          type: RuntimeDefault\n");
+    if (m->user != 0) {
+        gpul_buf_appendf(out,
+                         "        runAsNonRoot: true\n"
+                         "        runAsUser: %" PRIu32 "\n"
+                         "        runAsGroup: %" PRIu32 "\n",
+                         m->user, m->user);
+    }
+}
+
+/* Most images do not know this user: without a home of it, and a name, Python
+ * libraries look for a cache in / and end. */
+static void append_home(struct gpul_buf *out, const struct manifest *m)
+{
+    if (m->user != 0) {
+        gpul_buf_append_text(out, "            - name: HOME\n"
+                                  "              value: /tmp\n"
+                                  "            - name: USER\n"
+                                  "              value: gpulaunch\n");
+    }
+}
+
 /* The Job's own, so no two runs have one id. */
 static const char variables[] =
     "          env:\n"
@@ -289,12 +319,13 @@ static int append_template(struct gpul_buf *out, const struct manifest *m,
                      "    spec:\n"
                      "      subdomain: \"%s\"\n"
                      "%s"
-                     "      terminationGracePeriodSeconds: %" PRIu32 "\n"
-                     "      containers:\n"
-                     "        - name: node\n"
-                     "          image: ",
+                     "      terminationGracePeriodSeconds: %" PRIu32 "\n",
                      m->name, m->name, pod,
                      (m->grace_ms + 999) / 1000 + GRACE_EXTRA_S);
+    append_security(out, m);
+    gpul_buf_append_text(out, "      containers:\n"
+                              "        - name: node\n"
+                              "          image: ");
     int rc = quoting_yaml(out, m->image, QUOTING_DOLLAR_PLAIN, err);
     if (rc != 0) {
         return gpul_wrap(err, rc, "--image");
@@ -303,6 +334,7 @@ static int append_template(struct gpul_buf *out, const struct manifest *m,
     append_script(out, m);
     rc = append_arguments(out, m, err);
     gpul_buf_append_text(out, variables);
+    append_home(out, m);
     append_probe(out, m);
     append_resources(out, m);
     append_volumes(out, secret);

@@ -49,6 +49,11 @@ for more in "" "--jobset --retries 3"; do
     ! "$client" "$read_back" kubernetes "$scratch/bad" >"$out" 2>&1 ||
         fail "a field that does not exist is taken"
     expect_has "$out" 'has no field completionsMode'
+    # shellcheck disable=SC2086  # words
+    print kubernetes --nodes 4 --image registry/train:1 --run-as 0 $more -- true
+    ! "$client" "$read_back" kubernetes "$scratch/file" >"$out" 2>&1 ||
+        fail "root is taken for restricted"
+    expect_has "$out" 'not restricted: non-root'
 done
 
 it "their YAML is clean"
@@ -182,6 +187,12 @@ refused "kubernetes --nodes 2 --image i --per-node gpu -- true" \
     'say how many with --node-gpus K'
 refused "terraform --nodes 2 --secret-name a\$b -- true" 'is not 1 to .* letters'
 refused "slurm --nodes 0 -- true" '--nodes'
+
+refused "kubernetes --nodes 2 --image i --secret-name My-Secret -- true" \
+    'is no name of a Secret: lower-case'
+refused "kubernetes --nodes 2 --image i --namespace a_b -- true" \
+    '--namespace: "a_b" is not 1 to 63 lower-case'
+refused "slurm --nodes 2 --run-as 7 -- true" 'slurm has no option --run-as'
 
 it "its help is there"
 run "$bin/gpulaunch" help manifest

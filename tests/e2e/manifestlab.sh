@@ -9,6 +9,7 @@
 make_lab --names train-0,train-1,train-2 --id pods
 nodes=$scratch/gpulaunch-lab.pods/nodes
 pods=()
+as_user=()
 "$bin/gpulaunch" secret "$scratch/job.secret"
 
 # A Secret as Kubernetes mounts it: a link, to a file of root that all may
@@ -49,7 +50,7 @@ start_pod()
     local words=(env "TMPDIR=$scratch" "$project/scripts/lab" exec
         "train-$1" -- env "PATH=$bin:$PATH" "POD_IP=10.10.1.$(($1 + 1))"
         JOB_UID=6a1f0c1e-0000-4000-8000-000000000001
-        "JOB_COMPLETION_INDEX=$1" "${pod[@]}")
+        "JOB_COMPLETION_INDEX=$1" "${as_user[@]}" "${pod[@]}")
 
     if [ "$1" = 0 ]; then
         run_behind "${words[@]}"
@@ -145,6 +146,34 @@ finish
 expect_status 143
 expect_pod 1 0
 expect_idle_nodes 10
+
+# As the pods' user, who has no entry in passwd, no capability and no way to
+# any, and no more place to write in than they have.
+mkdir -m 1777 "$scratch/tmp-of-pods"
+chmod 711 "$scratch"
+as_user=(env -u XDG_STATE_HOME -u XDG_CONFIG_HOME -u XDG_CACHE_HOME
+    -u XDG_RUNTIME_DIR "TMPDIR=$scratch/tmp-of-pods"
+    "HOME=$scratch/tmp-of-pods" USER=gpulaunch
+    setpriv --reuid 4711 --regid 4711 --clear-groups --no-new-privs
+    --bounding-set=-all --inh-caps=-all)
+if "${as_user[@]}" "$bin/gpulaunch-worker" --version >"$out" 2>&1; then
+    it "the pods' user, who is nobody else, can do all of it"
+    rm -f "$scratch"/ran.*
+    manifest --nodes 2 --run-as 4711 -- sh -c \
+        'echo "$RANK by $(id -u)"; exit $((RANK * 7))'
+    start_pod 0
+    start_pod 1
+    finish
+    expect_status 7
+    expect_has "$out" '^\[1\] 1 by 4711$'
+    expect_has "$err" 'self-test passed'
+    expect_last_line 'rank 1 on node train-1 .* its log: .*tmp-of-pods'
+    expect_pod 1 0
+    expect_idle_nodes 10
+else
+    echo "the pods' user was not tried: $(tail -n 1 "$out")"
+fi
+as_user=()
 
 slurm=
 code=0

@@ -3,7 +3,8 @@
 """What gpulaunch manifest prints, read back by those that it is for.
 
   manifests.py round-trip GPULAUNCH SEED  arguments of any bytes come back
-  manifests.py kubernetes FILE            the API's own types, by its client
+  manifests.py kubernetes FILE            the API's own types, by its client,
+                                          and the restricted standard
   manifests.py pod FILE FOLDER            command, environment and mounts of
                                           the pod, for a shell: see pod()
 Exit code 77: what it takes to look is not there.
@@ -197,6 +198,35 @@ def job_of(document):
     return document["spec"]["replicatedJobs"][0]["template"]["spec"]
 
 
+def check_restricted(template):
+    """Kubernetes' Pod Security Standard "restricted", as far as a field of a
+    pod bears on it: the controls of its page, in their order."""
+    spec, container = template["spec"], template["spec"]["containers"][0]
+    own = spec.get("securityContext", {})
+    inner = container.get("securityContext", {})
+    allowed = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral",
+               "persistentVolumeClaim", "projected", "secret"}
+    controls = {
+        "host namespaces": not any(k.startswith("host") for k in spec),
+        "one container": len(spec["containers"]) == 1
+                         and "initContainers" not in spec,
+        "privileged": not inner.get("privileged"),
+        "volume types": all(set(v) - {"name"} <= allowed
+                            for v in spec["volumes"]),
+        "host ports": not any("hostPort" in p for p in container["ports"]),
+        "privilege escalation":
+            inner.get("allowPrivilegeEscalation") is False,
+        "non-root": own.get("runAsNonRoot") is True
+                    and own.get("runAsUser", 1) != 0
+                    and "runAsUser" not in inner,
+        "seccomp": own.get("seccompProfile") == {"type": "RuntimeDefault"},
+        "capabilities": inner.get("capabilities") == {"drop": ["ALL"]},
+    }
+    for name, is_kept in controls.items():
+        if not is_kept:
+            fail(f"not restricted: {name}")
+
+
 def kubernetes(path):
     try:
         from kubernetes.client import models
@@ -219,6 +249,7 @@ def kubernetes(path):
         else:
             check_object(models, "V1" + kind, document, kind)
     check_selector(documents)
+    check_restricted(job_of(documents[-1])["template"])
 
 
 def pod(path, folder):

@@ -27,6 +27,7 @@ static struct manifest usual(enum manifest_kind kind)
         .name = "job",
         .image = "i",
         .gpu_resource = "nvidia.com/gpu",
+        .user = MANIFEST_USER,
         .nodes = 3,
         .port = MANIFEST_PORT,
         .grace_ms = 30000,
@@ -82,6 +83,43 @@ static void test_names(void **state)
     assert_int_equal(manifest_kind_find("nomad"), 0);
 }
 
+/* The API server's own rules, so that it need not say no. */
+static void test_other_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool is_namespace;
+        bool is_secret;
+    } rows[] = {
+        {"a", true, true},     {"1-a", true, true},    {"a.b-1.2", false, true},
+        {"", false, false},    {"A", false, false},    {"a_b", false, false},
+        {"-a", false, false},  {"a-", false, false},   {"a.", false, false},
+        {".a", false, false},  {"a..b", false, false}, {"a.-b", false, false},
+        {"a b", false, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(manifest_namespace_is_valid(rows[i].name),
+                         rows[i].is_namespace);
+        assert_int_equal(manifest_secret_is_valid(rows[i].name),
+                         rows[i].is_secret);
+    }
+    char long_name[260];
+    memset(long_name, 'a', sizeof(long_name));
+    long_name[64] = '\0';
+    assert_false(manifest_namespace_is_valid(long_name));
+    assert_false(manifest_secret_is_valid(long_name));
+    long_name[63] = '\0';
+    assert_true(manifest_namespace_is_valid(long_name));
+    for (size_t i = 0; i < 253; i++) {
+        long_name[i] = i % 2 == 0 ? 'a' : '.';
+    }
+    long_name[253] = '\0';
+    assert_true(manifest_secret_is_valid(long_name));
+    memcpy(long_name + 253, ".a", 3);
+    assert_false(manifest_secret_is_valid(long_name));
+}
+
 static void test_kubernetes(void **state)
 {
     (void)state;
@@ -99,6 +137,15 @@ static void test_kubernetes(void **state)
                  "            - \"--self-test=full\"\n            - --\n"
                  "            - \"train\"\n            - \"a b\"\n");
     expect_not(&out, "limits:");
+    expect(&out, "\n        runAsNonRoot: true\n        runAsUser: 1000\n");
+    expect(&out, "name: HOME\n              value: /tmp\n");
+    gpul_buf_release(&out);
+
+    m.user = 0;
+    write(&out, &m);
+    expect_not(&out, "runAs");
+    expect_not(&out, "name: HOME");
+    expect(&out, "drop: [ALL]\n");
     gpul_buf_release(&out);
 
     m.secret = "mine";
@@ -185,9 +232,10 @@ static void test_too_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_kubernetes),
-        cmocka_unit_test(test_slurm),     cmocka_unit_test(test_compose),
-        cmocka_unit_test(test_terraform), cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_other_names),
+        cmocka_unit_test(test_kubernetes), cmocka_unit_test(test_slurm),
+        cmocka_unit_test(test_compose),    cmocka_unit_test(test_terraform),
+        cmocka_unit_test(test_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
