@@ -104,6 +104,7 @@ static void read_fields(struct job *job, const Gpul__Job *m)
     job->has_input_rank = m->input_target != NULL && !m->input_target->is_all;
     job->input_rank = job->has_input_rank ? m->input_target->rank : 0;
     job->wants_interface = m->interface[0] != 0;
+    job->wants_metrics = m->wants_metrics;
     job->report_rank = m->report_rank;
     job->reports_all_ranks = m->report_all_ranks;
     job->forwards_output = m->forwards_output;

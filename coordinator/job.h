@@ -40,6 +40,7 @@ struct job {
     Gpul__Sweep sweep;
     char *nccl_library;   /* owned; the user's choice, "" without one */
     bool wants_interface; /* the user has named some */
+    bool wants_metrics;
     uint32_t report_rank;
     bool reports_all_ranks;
     bool forwards_output;

@@ -231,6 +231,30 @@ static void tell_exits(struct rendezvous *r, const struct node *node)
     core_tell_event(r, &event);
 }
 
+/* What these ranks have told of their work, for the front end. */
+static void tell_metrics(struct rendezvous *r, const Gpul__Exit *const *news,
+                         size_t count)
+{
+    Gpul__Metric rows[GPUL_EXITS_MAX];
+    Gpul__Metric *list[GPUL_EXITS_MAX];
+    Gpul__Event event = GPUL__EVENT__INIT;
+    if (!r->job.wants_metrics) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        gpul__metric__init(&rows[i]);
+        rows[i].rank = news[i]->rank;
+        rows[i].text = news[i]->metric;
+        rows[i].steps = news[i]->steps;
+        rows[i].steps_ms = news[i]->steps_ms;
+        list[i] = &rows[i];
+    }
+    event.kind = GPUL__EVENT__KIND__METRICS;
+    event.metrics = list;
+    event.n_metrics = count;
+    core_tell_event(r, &event);
+}
+
 /* The exits of this node that are news; they count as ended from now on. */
 static size_t take_news(struct rendezvous *r, struct node *node,
                         const Gpul__Exits *exits,
@@ -262,6 +286,7 @@ void running_exits(struct rendezvous *r, struct node *node,
         return;
     }
     tell_exits(r, node);
+    tell_metrics(r, news, count);
     if (unlucky != NULL) {
         retry(r, node, unlucky);
     }

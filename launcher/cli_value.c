@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cli_value.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -385,39 +386,26 @@ static int set_stdin(struct plan *plan, const char *value, const char *spelling,
 
 static void set_switch(struct plan *plan, enum option option)
 {
-    switch (option) {
-    case OPTION_LOCAL:
-        plan->is_local = true;
-        break;
-    case OPTION_INSECURE:
-        plan->is_insecure = true;
-        break;
-    case OPTION_COPY_WORKER:
-        plan->copies_worker = true;
-        break;
-    case OPTION_TIMESTAMPS:
-        plan->has_timestamps = true;
-        break;
-    case OPTION_JSON:
-        plan->is_json = true;
-        break;
-    case OPTION_VERBOSE:
-        plan->is_verbose = true;
-        break;
-    case OPTION_QUIET:
-        plan->is_quiet = true;
-        break;
-    case OPTION_DRY_RUN:
-        plan->is_dry_run = true;
-        break;
-    case OPTION_EXPLAIN:
-        plan->is_explained = true;
-        break;
-    case OPTION_STRICT:
-        plan->is_strict = true;
-        break;
-    default: /* label, help and version are judged by their settings */
-        break;
+    static const struct {
+        enum option option;
+        size_t offset;
+    } switches[] = {
+        {OPTION_LOCAL, offsetof(struct plan, is_local)},
+        {OPTION_INSECURE, offsetof(struct plan, is_insecure)},
+        {OPTION_COPY_WORKER, offsetof(struct plan, copies_worker)},
+        {OPTION_METRICS, offsetof(struct plan, wants_metrics)},
+        {OPTION_TIMESTAMPS, offsetof(struct plan, has_timestamps)},
+        {OPTION_JSON, offsetof(struct plan, is_json)},
+        {OPTION_VERBOSE, offsetof(struct plan, is_verbose)},
+        {OPTION_QUIET, offsetof(struct plan, is_quiet)},
+        {OPTION_DRY_RUN, offsetof(struct plan, is_dry_run)},
+        {OPTION_EXPLAIN, offsetof(struct plan, is_explained)},
+        {OPTION_STRICT, offsetof(struct plan, is_strict)},
+    };
+    for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+        if (switches[i].option == option) {
+            *(bool *)((char *)plan + switches[i].offset) = true;
+        }
     }
 }
 

@@ -239,6 +239,7 @@ static void fill_scalars(struct parts *p, const struct plan *plan,
     p->job.log_dir = borrow(m->log_dir);
     p->job.forwards_output = is_run;
     p->job.keeps_logs = plan->log_dir != NULL;
+    p->job.wants_metrics = plan->wants_metrics;
 }
 
 /* What goes to ranks that run. */

@@ -363,6 +363,12 @@ static const struct gpul_option table[] = {
                        .environment = "GPULAUNCH_RESULT",
                        .group = OUTPUT,
                        .help = "Write the outcome to this file, as JSON."},
+    [OPTION_METRICS] =
+        {.name = "metrics",
+         .environment = "GPULAUNCH_METRICS",
+         .group = OUTPUT,
+         .help = "Give each rank GPULAUNCH_METRIC_FD: the line that it writes "
+                 "there, and the steps that it tells, stand in the result."},
     [OPTION_JSON] = {.name = "json",
                      .environment = "GPULAUNCH_JSON",
                      .group = OUTPUT,

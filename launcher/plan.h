@@ -137,6 +137,7 @@ struct plan {
     enum plan_choice fold;
     const char *log_dir;     /* NULL: the default place */
     const char *result_path; /* NULL: none */
+    bool wants_metrics;      /* of the ranks, for the result */
     uint32_t timeout_ms;     /* 0: none */
     bool has_limit;          /* that is a scheduler's */
     uint32_t join_timeout_ms;

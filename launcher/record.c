@@ -37,8 +37,19 @@ static void forget_lines(char **lines, size_t *count)
     }
 }
 
+static void forget_metrics(struct record *r)
+{
+    for (size_t i = 0; i < r->metric_count; i++) {
+        free(r->metrics[i].text);
+    }
+    free(r->metrics);
+    r->metrics = NULL;
+    r->metric_count = 0;
+}
+
 void record_release(struct record *r)
 {
+    forget_metrics(r);
     release_pages(r);
     gpul__event__free_unpacked(r->self_test, NULL);
     forget_lines(r->notices, &r->notice_count);
@@ -114,6 +125,24 @@ static void note_retry(struct record *r)
     if (r->launched_ms == 0) {
         forget_lines(r->facts, &r->fact_count);
         forget_lines(r->settings, &r->setting_count);
+    }
+}
+
+static void note_metrics(struct record *r, const Gpul__Event *event)
+{
+    struct record_metric *grown = reallocarray(
+        r->metrics, r->metric_count + event->n_metrics, sizeof(*r->metrics));
+    if (grown == NULL) {
+        return;
+    }
+    r->metrics = grown;
+    for (size_t i = 0; i < event->n_metrics; i++) {
+        const Gpul__Metric *m = event->metrics[i];
+        char *text = strdup(m->text);
+        if (text != NULL) {
+            r->metrics[r->metric_count++] =
+                (struct record_metric){m->rank, text, m->steps, m->steps_ms};
+        }
     }
 }
 
@@ -193,11 +222,15 @@ void record_event(struct record *r, const Gpul__Event *event, uint64_t now_ms)
     case GPUL__EVENT__KIND__LAUNCHED:
         r->launched_ms = now_ms;
         break;
+    case GPUL__EVENT__KIND__METRICS:
+        note_metrics(r, event);
+        break;
     case GPUL__EVENT__KIND__STALL:
         note_stall(r, event, now_ms);
         break;
     case GPUL__EVENT__KIND__RETRYING:
         note_retry(r);
+        forget_metrics(r);
         add_line(r->notices, &r->notice_count, RECORD_NOTICES_MAX, event->text);
         break;
     case GPUL__EVENT__KIND__NOTICE:

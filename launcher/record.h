@@ -26,6 +26,14 @@ struct record_stall {
     uint64_t resumed_ms; /* 0: it has not gone on */
 };
 
+/* What a rank has told of its work. */
+struct record_metric {
+    uint32_t rank;
+    char *text;     /* owned; "": no figure */
+    uint64_t steps; /* behind its warm-up; 0: none */
+    uint64_t steps_ms;
+};
+
 struct record {
     uint64_t started_unix_s;
     /* Milliseconds of one clock; 0: did not happen. */
@@ -46,6 +54,8 @@ struct record {
     bool may_be_simulated;                  /* nobody has told */
     struct record_stall stalls[RECORD_STALLS_MAX];
     size_t stall_count;
+    struct record_metric *metrics; /* in the order in which they ended */
+    size_t metric_count;
     char *notices[RECORD_NOTICES_MAX];
     size_t notice_count;
     Gpul__JobEnd *end;

@@ -231,6 +231,23 @@ static json_t *stalls_json(const struct record *r)
     return list;
 }
 
+static json_t *metrics_json(const struct record *r)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->metric_count; i++) {
+        const struct record_metric *m = &r->metrics[i];
+        json_t *o = json_object();
+        json_object_set_new(o, "rank", json_integer(m->rank));
+        json_put_text(o, "text", m->text);
+        json_object_set_new(o, "steps", json_integer((json_int_t)m->steps));
+        json_object_set_new(o, "steps_seconds",
+                            m->steps > 0 ? seconds((double)m->steps_ms / 1e3)
+                                         : json_null());
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 int result_print(struct gpul_buf *out, const struct result *result)
 {
     const struct record *r = result->record;
@@ -254,6 +271,9 @@ int result_print(struct gpul_buf *out, const struct result *result)
                    result->plan->command_count);
     json_put_text(o, "log_dir", result->log_dir);
     json_object_set_new(o, "stalls", stalls_json(r));
+    json_object_set_new(o, "metrics",
+                        result->plan->wants_metrics ? metrics_json(r)
+                                                    : json_null());
     json_object_set_new(o, "notices", lines_json(r->notices, r->notice_count));
     json_object_set_new(o, "strangers", strangers_json(r->end));
     int rc = json_print(out, o);

@@ -147,6 +147,7 @@
  * and of so many of the job. */
 #define GPUL_EVIDENCES_MAX 4u
 #define GPUL_TAIL_BYTES_MAX 4096u
+#define GPUL_METRIC_BYTES_MAX 256u /* what a rank says of its figure */
 #define GPUL_NCCL_WARNINGS_MAX 8u
 #define GPUL_NCCL_WARNING_BYTES_MAX 256u
 #define GPUL_ERROR_FILE_BYTES_MAX (16u << 10)

@@ -136,6 +136,7 @@ static const struct gpul_field_rule job_fields[] = {
     OPTIONAL_MESSAGE("hang", hang_rule),
     STRING("interface", LINE, 0, GPUL_TEXT_BYTES_MAX),
     OPTIONAL_MESSAGE("check", check_rule),
+    FLAG("wants_metrics"),
 };
 BODY(job, gpul_check_job);
 
@@ -204,6 +205,9 @@ static const struct gpul_field_rule exit_fields[] = {
     OPTIONAL_MESSAGE("evidence", evidence_rule),
     FLAG("is_stopped"),
     ANY64("after_ms"),
+    STRING("metric", LINE, 0, GPUL_METRIC_BYTES_MAX),
+    ANY64("steps"),
+    ANY64("steps_ms"),
 };
 BODY(exit, NULL);
 
@@ -319,6 +323,14 @@ static const struct gpul_field_rule member_fields[] = {
 };
 BODY(member, NULL);
 
+static const struct gpul_field_rule metric_fields[] = {
+    RANK("rank"),
+    STRING("text", LINE, 0, GPUL_METRIC_BYTES_MAX),
+    ANY64("steps"),
+    ANY64("steps_ms"),
+};
+BODY(metric, NULL);
+
 static const struct gpul_field_rule event_fields[] = {
     CHOICE("kind", 1),
     NODE_NAME("node_name", 0),
@@ -334,6 +346,7 @@ static const struct gpul_field_rule event_fields[] = {
     STRING("phase", NAME, 0, GPUL_TOKEN_BYTES_MAX),
     MESSAGES("findings", 0, GPUL_CHECK_PAGE_MAX, finding_rule),
     MESSAGES("facts", 0, GPUL_FACTS_MAX, fact_rule),
+    MESSAGES("metrics", 0, GPUL_EXITS_MAX, metric_rule),
 };
 BODY(event, NULL);
 

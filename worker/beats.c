@@ -100,6 +100,11 @@ static void step(struct beats *b, struct beats_rank *r, uint64_t now_ms)
     r->steps = has_number ? r->number : r->steps + 1;
     r->line = BEATS_EMPTY;
     r->number = 0;
+    r->beat_ms = now_ms;
+    if (r->beats == BEATS_WARMUP) {
+        r->warm_ms = now_ms;
+        r->warm_steps = r->steps;
+    }
     sign(b, r, now_ms);
 }
 
@@ -155,6 +160,22 @@ void beats_over(struct beats *b, uint32_t local_rank, uint64_t now_ms)
         sign(b, r, now_ms);
         r->is_over = true;
         r->due_ms = NEVER_MS;
+    }
+}
+
+void beats_pace(const struct beats *b, uint32_t local_rank, uint64_t *steps,
+                uint64_t *ms)
+{
+    *steps = 0;
+    *ms = 0;
+    if (local_rank >= b->count) {
+        return;
+    }
+    const struct beats_rank *r = &b->ranks[local_rank];
+    if (!r->is_uncounted && r->beats > BEATS_WARMUP &&
+        r->steps > r->warm_steps && r->beat_ms > r->warm_ms) {
+        *steps = r->steps - r->warm_steps;
+        *ms = r->beat_ms - r->warm_ms;
     }
 }
 

@@ -59,6 +59,9 @@ struct beats_rank {
     uint64_t due_ms;  /* when it counts as stalled, or is told again */
     uint64_t beats;
     uint64_t steps;
+    uint64_t warm_ms; /* of the beat that ended the warm-up */
+    uint64_t warm_steps;
+    uint64_t beat_ms;    /* of the last one */
     uint64_t longest_ms; /* step after the warm-up; 0: none yet */
     uint64_t number;     /* of the line that has not ended */
     enum beats_line line;
@@ -98,6 +101,12 @@ void beats_output(struct beats *b, uint32_t local_rank, uint64_t now_ms);
 
 /* It has ended, or closed its pipe: that is no hang. */
 void beats_over(struct beats *b, uint32_t local_rank, uint64_t now_ms);
+
+/* Steps that a rank has made since the end of its warm-up, and the time from
+ * there to the last of them; 0 and 0 where it has made none, or they are not
+ * known. */
+void beats_pace(const struct beats *b, uint32_t local_rank, uint64_t *steps,
+                uint64_t *ms);
 
 /* When the next tick is wanted; UINT64_MAX: none. */
 uint64_t beats_next_ms(const struct beats *b);

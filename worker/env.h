@@ -84,6 +84,7 @@ struct env_input {
     const char *nccl_magic; /* NCCL_SOCKET_MAGIC of the job, "" if it is not to
                                be shown; NULL: none */
     uint32_t beat_fd;       /* that a rank may beat through; 0: none */
+    uint32_t metric_fd;     /* that it tells its figure by; 0: none */
     const char *const *command;      /* argv, NULL-terminated, or NULL */
     const char *tf_config_dir;       /* mode FILE: where the files will be */
     const char *error_dir;           /* where torch writes, NULL: nowhere */

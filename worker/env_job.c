@@ -35,6 +35,11 @@ void env_job_add(struct env_plan *p)
                       "gpulaunch: a line for each step, see --hang-timeout",
                       p->in->beat_fd);
     }
+    if (p->in->metric_fd > 0) {
+        env_claim_u32(p, "GPULAUNCH_METRIC_FD",
+                      "gpulaunch: a line with a figure, see --metrics",
+                      p->in->metric_fd);
+    }
     env_claim(p, (struct env_claim){
                      .name = "GPULAUNCH_MARKER",
                      .rule = "gpulaunch: job, generation and rank, to find "

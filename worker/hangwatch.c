@@ -276,6 +276,22 @@ void hangwatch_ended(struct hangwatch *w, uint32_t local_rank)
     }
 }
 
+void hangwatch_pace(struct hangwatch *w, uint32_t local_rank, uint64_t *steps,
+                    uint64_t *ms)
+{
+    *steps = 0;
+    *ms = 0;
+    if (local_rank >= w->rank_count) {
+        return;
+    }
+    struct pulse *p = w->pulses[local_rank];
+    ssize_t n = p != NULL ? read(p->fd, w->buffer, sizeof(w->buffer)) : 0;
+    if (n > 0) {
+        beats_take(&w->beats, local_rank, w->buffer, (size_t)n, ranks_ms(w));
+    }
+    beats_pace(&w->beats, local_rank, steps, ms);
+}
+
 /* ---- telling ------------------------------------------------------------- */
 
 /* A row with the text that it points to. */

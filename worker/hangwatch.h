@@ -68,4 +68,9 @@ void hangwatch_started(struct hangwatch *w, uint32_t local_rank, pid_t pid);
 void hangwatch_output(struct hangwatch *w, uint32_t local_rank);
 void hangwatch_ended(struct hangwatch *w, uint32_t local_rank);
 
+/* See beats_pace; what is still in its pipe counts. To be asked before
+ * hangwatch_ended. */
+void hangwatch_pace(struct hangwatch *w, uint32_t local_rank, uint64_t *steps,
+                    uint64_t *ms);
+
 #endif

@@ -42,7 +42,7 @@ enum {
     /* Descriptors of one rank: the child's 0, 1, 2 and what GPULAUNCH_*_FD
      * name; and our ends of their pipes, kept for the next agent. */
     KEEPER_CHILD_FDS_MAX = 6,
-    KEEPER_KEPT_FDS_MAX = 4,
+    KEEPER_KEPT_FDS_MAX = 5,
     /* The start specification, the child's, the kept ones; in this order. */
     KEEPER_FDS_MAX = 1 + KEEPER_CHILD_FDS_MAX + KEEPER_KEPT_FDS_MAX,
 };

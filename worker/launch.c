@@ -179,6 +179,9 @@ int launch_create(struct launch **out, const struct launch_input *in,
     l->port_base = in->world->port_bases[l->node_rank];
     l->input.inherited = in->inherited;
     l->input.beat_fd = is_watched(in->job) ? LAUNCH_BEAT_FD : 0;
+    if (in->job->wants_metrics) {
+        l->input.metric_fd = LAUNCH_BEAT_FD + (l->input.beat_fd > 0 ? 1 : 0);
+    }
     put_world(&l->input.world, in);
     put_node(&l->input.node, in);
     put_nccl_magic(l, in->job);

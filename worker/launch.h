@@ -17,7 +17,8 @@
 #include "worker/env.h"
 #include "worker/world.h"
 
-/* Of a rank: what it beats through, where it is watched. */
+/* Of a rank: what it beats through, where it is watched; the next one, or this
+ * one where it is not, is what it tells its figure by. */
 enum { LAUNCH_BEAT_FD = 3 };
 
 struct launch_input {

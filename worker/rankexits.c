@@ -214,6 +214,9 @@ void rankexits_add_ended(struct rankexits *x, const struct launch *launch,
     e->ran_ms = end->ran_ms;
     e->cpu_ms = end->cpu_ms;
     e->rss_bytes = end->rss_bytes;
+    e->steps = end->steps;
+    e->steps_ms = end->steps_ms;
+    set_text(&e->metric, end->metric);
     if (WIFSIGNALED(end->status)) {
         e->signal = (uint32_t)WTERMSIG(end->status);
     } else {

@@ -25,7 +25,10 @@ struct rankend {
     uint64_t ran_ms;
     uint64_t cpu_ms;
     uint64_t rss_bytes;
-    bool is_out_of_memory; /* its cgroup counted a kill */
+    bool is_out_of_memory;                  /* its cgroup counted a kill */
+    char metric[GPUL_METRIC_BYTES_MAX + 1]; /* "": it told none */
+    uint64_t steps; /* behind its warm-up, and how long these took */
+    uint64_t steps_ms;
 };
 
 struct rankexits {

@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "proto/limits.h"
+#include "worker/metric.h"
 #include "worker/ports.h"
 #include "worker/rankexits.h"
 #include "worker/rankstart.h"
@@ -30,6 +31,7 @@ struct rank {
     int kept[KEEPER_KEPT_FDS_MAX];
     size_t kept_count;
     bool has_input; /* the last one */
+    int metric;     /* that it tells its figure by, of ours; 0: none */
 };
 
 struct ranks {
@@ -78,12 +80,21 @@ int ranks_create(struct ranks **out, struct keeperlink *keeper,
     return 0;
 }
 
+static void close_metric(struct rank *rank)
+{
+    if (rank->metric > 0) {
+        close(rank->metric);
+        rank->metric = 0;
+    }
+}
+
 static void forget(struct ranks *r)
 {
     for (uint32_t i = 0; i < r->count; i++) {
         for (size_t k = 0; k < r->list[i].kept_count; k++) {
             close(r->list[i].kept[k]);
         }
+        close_metric(&r->list[i]);
     }
     rankexits_release(&r->exits);
     free(r->list);
@@ -157,13 +168,13 @@ size_t ranks_take_exits(struct ranks *r, Gpul__Exit ***exits)
     return rankexits_take(&r->exits, exits);
 }
 
-/* Four pipes and two logs a rank, beside what the agent holds anyway. The
- * ranks do not inherit this: they have the keeper's limits. */
+/* Four pipes, a figure and two logs a rank, beside what the agent holds anyway.
+ * The ranks do not inherit this: they have the keeper's limits. */
 static void raise_descriptor_limit(uint32_t ranks)
 {
     enum { OTHERS = 128 };
     struct rlimit limit;
-    rlim_t need = (rlim_t)ranks * (2 * RANKLOG_STREAMS + 2) + OTHERS;
+    rlim_t need = (rlim_t)ranks * (2 * RANKLOG_STREAMS + 3) + OTHERS;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < need) {
         limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
@@ -193,8 +204,7 @@ static void end_rank(struct ranks *r, uint32_t local_rank,
         end->at_ms > rank->started_ms ? end->at_ms - rank->started_ms : 0;
     rank->state = RANK_OVER;
     input_ended(r->input, local_rank);
-    hangwatch_ended(r->watch, local_rank);
-    const struct rankend told = {
+    struct rankend told = {
         .status = end->status,
         .pid = rank->pid,
         .ran_ms = ran_ms,
@@ -202,6 +212,12 @@ static void end_rank(struct ranks *r, uint32_t local_rank,
         .rss_bytes = end->rss_bytes,
         .is_out_of_memory = end->is_out_of_memory,
     };
+    if (rank->metric > 0) {
+        metric_read(told.metric, rank->metric);
+        hangwatch_pace(r->watch, local_rank, &told.steps, &told.steps_ms);
+        close_metric(rank);
+    }
+    hangwatch_ended(r->watch, local_rank);
     rankexits_add_ended(&r->exits, r->launch, local_rank, &told);
 }
 
@@ -212,6 +228,7 @@ static void end_rank(struct ranks *r, uint32_t local_rank,
 static void add_pipes(struct ranks *r, uint32_t local_rank, const int *kept,
                       size_t kept_count, bool has_input, bool is_adopted)
 {
+    bool has_beats = r->launch->input.beat_fd > 0;
     if (has_input && kept_count > 0) {
         input_add(r->input, local_rank, kept[--kept_count]);
     }
@@ -219,8 +236,11 @@ static void add_pipes(struct ranks *r, uint32_t local_rank, const int *kept,
         if (i < RANKLOG_STREAMS) {
             output_add(r->output, local_rank, (enum ranklog_stream)i, kept[i],
                        NULL);
-        } else if (i == RANKLOG_STREAMS) {
+        } else if (i == RANKLOG_STREAMS && has_beats) {
             hangwatch_add(r->watch, local_rank, kept[i], is_adopted);
+        } else if (r->launch->input.metric_fd > 0 &&
+                   r->list[local_rank].metric == 0) {
+            r->list[local_rank].metric = kept[i];
         } else {
             close(kept[i]);
         }

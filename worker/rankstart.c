@@ -10,6 +10,7 @@
 
 #include "common/spawn.h"
 #include "worker/hangwatch.h"
+#include "worker/metric.h"
 #include "worker/startspec.h"
 
 void rankstart_init(struct rankstart *s)
@@ -188,19 +189,24 @@ static bool add_output(struct rankstart_fds *fds)
     return true;
 }
 
-/* GPULAUNCH_BEAT_FD, as the environment names it. */
-static bool add_beats(const struct rankstart *s, struct rankstart_fds *fds)
+static bool add_ends(struct rankstart_fds *fds, int (*make)(int ends[2]))
 {
     int ends[2];
-    if (s->launch->input.beat_fd == 0) {
-        return true;
-    }
-    if (hangwatch_pipe(ends) != 0) {
+    errno = make(ends);
+    if (errno != 0) {
         return false;
     }
     fds->child[fds->child_count++] = ends[1];
     fds->kept[fds->kept_count++] = ends[0];
     return true;
+}
+
+/* GPULAUNCH_BEAT_FD and GPULAUNCH_METRIC_FD, as the environment names them. */
+static bool add_signs(const struct rankstart *s, struct rankstart_fds *fds)
+{
+    const struct env_input *in = &s->launch->input;
+    return (in->beat_fd == 0 || add_ends(fds, hangwatch_pipe)) &&
+           (in->metric_fd == 0 || add_ends(fds, metric_open));
 }
 
 static bool open_fds(struct rankstart *s, bool reads_input,
@@ -209,7 +215,7 @@ static bool open_fds(struct rankstart *s, bool reads_input,
     int input = -1;
     *fds = (struct rankstart_fds){.has_input = reads_input};
     bool is_open = (reads_input ? add_input(fds, &input) : add_null(fds)) &&
-                   add_output(fds) && add_output(fds) && add_beats(s, fds);
+                   add_output(fds) && add_output(fds) && add_signs(s, fds);
     int failure = errno;
     if (input >= 0) {
         fds->kept[fds->kept_count++] = input;

@@ -22,7 +22,8 @@
 
 /* What the rank has, from its descriptor 0 on; and what stays here and with
  * the keeper: the first two are what it writes to, by stream; then, where there
- * is one, what it beats through; the last, with `has_input`, what it reads. */
+ * are such, what it beats through and what it tells its figure by; the last,
+ * with `has_input`, what it reads. */
 struct rankstart_fds {
     int child[KEEPER_CHILD_FDS_MAX];
     size_t child_count;

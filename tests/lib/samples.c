@@ -167,6 +167,7 @@ static Gpul__Job job = {
     .hang = &hang,
     .interface = wanted_interface,
     .check = &sample_check,
+    .wants_metrics = 1,
 };
 
 static uint32_t avoid_ports[] = {20000, 20001};
@@ -376,13 +377,15 @@ static Gpul__Evidence evidence = {
     .error_file = BYTES("{\"message\": \"x\"}"),
     .error_file_bytes = 16,
 };
+static char metric_text[] = "1234.5 images/s";
 static Gpul__Exit exit_rows[] = {
     {BASE(exit), .rank = 2, .code = 7, .signal = 9, .exec_errno = 13,
      .text = text, .is_bind_error = 1, .ran_ms = 1500, .log = log_path,
      .pid = 4242, .out_of_memory = GPUL__EXIT__OUT_OF_MEMORY__CGROUP,
      .cpu_ms = 900, .rss_bytes = UINT64_C(1) << 33, .evidence = &evidence,
-     .is_stopped = 1, .after_ms = 20},
-    {BASE(exit), .rank = 3, .text = no_text, .log = no_text},
+     .is_stopped = 1, .after_ms = 20, .metric = metric_text, .steps = 95,
+     .steps_ms = 9500},
+    {BASE(exit), .rank = 3, .text = no_text, .log = no_text, .metric = no_text},
 };
 static Gpul__Exit *exit_list[] = {&exit_rows[0], &exit_rows[1]};
 static Gpul__Exits exits = {
@@ -505,6 +508,10 @@ static Gpul__Member member = {
 static Gpul__Member *member_list[] = {&member};
 static char backend[] = "double";
 static char ranks[] = "0,3-5";
+static Gpul__Metric metric = {
+    BASE(metric), .rank = 2, .text = metric_text, .steps = 95, .steps_ms = 9500,
+};
+static Gpul__Metric *metric_list[] = {&metric};
 static Gpul__Event event = {
     BASE(event),
     .kind = GPUL__EVENT__KIND__ASSIGNED,
@@ -525,6 +532,8 @@ static Gpul__Event event = {
     .findings = sample_findings,
     .n_facts = COUNT(sample_facts),
     .facts = sample_facts,
+    .n_metrics = COUNT(metric_list),
+    .metrics = metric_list,
 };
 static char reason[] = "rank_failed";
 static char stopped_ranks[] = "0-3,8";

@@ -423,6 +423,7 @@ static void test_explain(void **state)
         "  fold              auto (default)\n"
         "  log-dir           the user's state directory (default)\n"
         "  result            - (default)\n"
+        "  metrics           no (default)\n"
         "  json              no (default)\n"
         "  color             auto (default)\n"
         "  verbose           no (default)\n"

@@ -167,6 +167,7 @@ static void test_failed_run(void **state)
         "'stderr_tail':null,'stopped':false,'text':null}],"
         "'generation':1,'host':'box','job_id':'job-1',"
         "'log':'/l/rank-1.err','log_dir':'/l','message':'rank 1 failed',"
+        "'metrics':null,"
         "'node':'local-0','nodes':[{'address':'127.0.0.1','first_rank':0,"
         "'gpus':0,'host':'box','interface':null,'name':'local-0','node_rank':0,"
         "'rank_count':2,'rejected_addresses':[]}],'notices':['kept "

@@ -239,6 +239,47 @@ static void test_lines(void **state)
     }
 }
 
+static void expect_pace(const struct beats *b, uint64_t steps, uint64_t ms)
+{
+    uint64_t got_steps = 7, got_ms = 7;
+    beats_pace(b, 0, &got_steps, &got_ms);
+    assert_int_equal(got_steps, steps);
+    assert_int_equal(got_ms, ms);
+}
+
+/* Behind the warm-up, up to the last step and not to the end. */
+static void test_pace(void **state)
+{
+    (void)state;
+    struct beats b = begin(2, 600000);
+    for (uint64_t i = 1; i <= BEATS_WARMUP; i++) {
+        beat(&b, 0, 1000 * i);
+        expect_pace(&b, 0, 0);
+    }
+    beat(&b, 0, 1000 * BEATS_WARMUP + 200);
+    expect_pace(&b, 1, 200);
+    beat(&b, 0, 1000 * BEATS_WARMUP + 500);
+    beats_over(&b, 0, 1000 * BEATS_WARMUP + 9000);
+    expect_pace(&b, 2, 500);
+    beats_release(&b);
+    expect_pace(&b, 0, 0);
+}
+
+/* Numbers count as steps, and one that goes back is no pace. */
+static void test_pace_by_numbers(void **state)
+{
+    (void)state;
+    struct beats b = begin(1, 600000);
+    for (uint64_t i = 1; i <= BEATS_WARMUP; i++) {
+        beats_take(&b, 0, "100\n", 4, 1000 * i);
+    }
+    beats_take(&b, 0, "140\n", 4, 1000 * BEATS_WARMUP + 800);
+    expect_pace(&b, 40, 800);
+    beats_take(&b, 0, "60\n", 3, 1000 * BEATS_WARMUP + 900);
+    expect_pace(&b, 0, 0);
+    beats_release(&b);
+}
+
 /* A beat costs no look at the other ranks. */
 static void test_many(void **state)
 {
@@ -268,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_untold),  cmocka_unit_test(test_late),
         cmocka_unit_test(test_over),    cmocka_unit_test(test_lines),
         cmocka_unit_test(test_many),    cmocka_unit_test(test_taken_over),
+        cmocka_unit_test(test_pace),    cmocka_unit_test(test_pace_by_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
