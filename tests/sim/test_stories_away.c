@@ -277,6 +277,41 @@ static void test_stop_while_away(void **state)
         "561 finish 143\n");
 }
 
+/* The front end and all agents die together. Nobody can tell whether their
+ * keepers live, and then the ranks do: who comes within 10 s hears the stop,
+ * and need not wait for the orphan time-out. Then the coordinator ends, too. */
+static void test_all_die_but_keepers(void **state)
+{
+    (void)state;
+    struct cluster c;
+    story_init(&c);
+    story_run_for_ever();
+    c.nodes[0].restart_ms = 20000;
+    c.nodes[1].restart_ms = 500;
+    cluster_crash(&c, 0, 50);
+    cluster_crash(&c, 1, 50);
+    cluster_operator_leaves(&c, 50);
+    story_expect(
+        &c, 50,
+        "50 the front end is gone; stopping the job\n"
+        "50 running -> draining: canceled by signal 15 (SIGTERM)\n"
+        "50 all <- stop signal 15 grace 30000\n"
+        "51 away node0: it closed its connection\n"
+        "51 away node1: it closed its connection\n"
+        "551 back node1 from 10.9.0.1: agent 1 of its keeper\n"
+        "551 node1 <- job job\n"
+        "551 node1 <- assign node 1/2, ranks 2+2 of 4, host 1/2 with 4\n"
+        "551 node1 <- roster 1/1: 127.0.0.[1,1] ports 20000 ranks 2\n"
+        "551 node1 <- launch attempt 1\n"
+        "551 node1 <- stop signal 15 grace 29499\n"
+        "10051 lost node0: it was away for 10 s\n"
+        "10051 draining -> done: exit code 143, canceled by signal 15 "
+        "(SIGTERM)\n"
+        "10051 all <- finish, logs stay\n"
+        "10053 done -> over: every node has left\n"
+        "10053 finish 143\n");
+}
+
 /* It dies while it stops, and its successor goes on with the stop. */
 static void test_crash_draining(void **state)
 {
@@ -353,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_too_late),
         cmocka_unit_test(test_stop_while_away),
+        cmocka_unit_test(test_all_die_but_keepers),
         cmocka_unit_test(test_crash_draining),
         cmocka_unit_test(test_replaced),
     };
