@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/error.h"
 #include "launcher/chart.h"
@@ -128,17 +127,38 @@ static void draw_outcome(struct gpul_buf *out, const struct dossier_end *end)
     gpul_buf_append_text(out, "</div>\n");
 }
 
+/* Year, month and day of so many days after 1970-01-01. Years are counted from
+ * March, so that a leap day is the last of its year; 400 of them have 146,097
+ * days. */
+static void find_date(int64_t days, int64_t date[3])
+{
+    enum { DAYS_OF_400 = 146097, TO_MARCH_OF_0 = 719468 };
+    int64_t all = days + TO_MARCH_OF_0;
+    int64_t era = all / DAYS_OF_400;
+    int64_t day = all % DAYS_OF_400;
+    int64_t year =
+        (day - day / 1460 + day / 36524 - day / (DAYS_OF_400 - 1)) / 365;
+    day -= 365 * year + year / 4 - year / 100;
+    int64_t month = (5 * day + 2) / 153; /* from March; 153 days in each five */
+    date[0] = era * 400 + year + (month >= 10 ? 1 : 0);
+    date[1] = month < 10 ? month + 3 : month - 9;
+    date[2] = day - (153 * month + 2) / 5 + 1;
+}
+
 /* "2026-12-01 10:00 UTC" from seconds since 1970. */
 static void append_time(struct gpul_buf *out, int64_t unix_s)
 {
-    time_t when = (time_t)unix_s;
-    struct tm tm;
-    if (unix_s == DOSSIER_UNKNOWN || gmtime_r(&when, &tm) == NULL) {
+    enum { DAY_S = 86400 };
+    static const int64_t end_of_9999 = 253402300799;
+    int64_t date[3];
+    if (unix_s < 0 || unix_s > end_of_9999) { /* DOSSIER_UNKNOWN, too */
         gpul_buf_append_text(out, "unknown");
         return;
     }
-    gpul_buf_appendf(out, "%04d-%02d-%02d %02d:%02d UTC", tm.tm_year + 1900,
-                     tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min);
+    find_date(unix_s / DAY_S, date);
+    gpul_buf_appendf(out, "%04d-%02d-%02d %02d:%02d UTC", (int)date[0],
+                     (int)date[1], (int)date[2], (int)(unix_s % DAY_S / 3600),
+                     (int)(unix_s % 3600 / 60));
 }
 
 static void draw_command(struct gpul_buf *out, const struct dossier_run *run)

@@ -128,12 +128,45 @@ static void test_what_is_cut_or_simulated_says_so(void **state)
     gpul_buf_release(&out);
 }
 
+/* The start of a run, whatever number stands in its record. */
+static void test_times(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t unix_s;
+        const char *text;
+    } table[] = {
+        {0, "soft\">1970-01-01 00:00 UTC, job "},
+        {951782399, "soft\">2000-02-28 23:59 UTC, job "},
+        {951868800, "soft\">2000-03-01 00:00 UTC, job "},
+        {1709164800, "soft\">2024-02-29 00:00 UTC, job "},
+        {1796119200, "soft\">2026-12-01 10:00 UTC, job "},
+        {4107542400, "soft\">2100-03-01 00:00 UTC, job "},
+        {253402300799, "soft\">9999-12-31 23:59 UTC, job "},
+        {253402300800, "soft\">unknown, job "},
+        {-1, "soft\">unknown, job "},
+        {DOSSIER_UNKNOWN, "soft\">unknown, job "},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct dossier d;
+        struct gpul_buf out;
+        dossier_init(&d);
+        struct dossier_run *run = dossier_add(&d, DOSSIER_RUN);
+        run->verb = "check";
+        run->started_unix_s = table[i].unix_s;
+        expect(draw(&out, &d), table[i].text);
+        dossier_release(&d);
+        gpul_buf_release(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_of_a_record),
         cmocka_unit_test(test_hostile_texts_stay_text),
         cmocka_unit_test(test_what_is_cut_or_simulated_says_so),
+        cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
