@@ -24,7 +24,7 @@ static bool find_memory(uint64_t *out, const char *text, const char *name)
             return true;
         }
         at = strchr(at, '\n');
-        at += at != NULL;
+        at = at != NULL ? at + 1 : NULL;
     }
     return false;
 }

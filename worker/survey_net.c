@@ -240,7 +240,7 @@ static bool find_route6(char best[64], const char *text)
             snprintf(best, 64, "%s", name);
         }
         at = strchr(at, '\n');
-        at += at != NULL;
+        at = at != NULL ? at + 1 : NULL;
     }
     return least != ULONG_MAX;
 }

@@ -211,6 +211,10 @@ static void test_subnets(void **state)
     all[0].prefix = all[1].prefix = all[2].prefix = 32;
     survey_shared_subnet(text, all, 3);
     assert_string_equal(text, "none");
+    /* One address on two interfaces is no network of both. */
+    memcpy(all[2].bytes, all[0].bytes, sizeof(all[2].bytes));
+    survey_shared_subnet(text, all, 3);
+    assert_string_equal(text, "none");
     struct survey_address six[] = {
         {"ib0", {0xfd, 0, 1, 2, 3, 4, 5, 6, 1}, 128, 63},
         {"ib1", {0xfd, 0, 1, 2, 3, 4, 5, 7, 2}, 128, 63},

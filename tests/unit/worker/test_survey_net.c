@@ -78,8 +78,8 @@ static void test_route(void **state)
     stage_look(survey_net);
     stage_expect_unknown("net.default", "/proc/net/route");
     snprintf(text, sizeof(text),
-             "%seth1\t00000000\t0100000A\t0003\t0\t0\t200\t00000000\t0\t0\t0\n"
-             "eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+             "%seth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+             "eth1\t00000000\t0100000A\t0003\t0\t0\t200\t00000000\t0\t0\t0\n"
              "tun0\t00000000\t0100000A\t0003\t0\t0\t0\t00000080\t0\t0\t0\n"
              "eth0\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n",
              head);
