@@ -16,7 +16,11 @@
 
 /* A survey gives up so long before its phase does: its agent may have to kill
  * it, and is to say so. */
-enum { SURVEY_SLACK_MS = 4000, ID_BYTES = GPUL_CHECK_ID_BYTES_MAX + 1 };
+enum {
+    SURVEY_SLACK_MS = 4000,
+    ID_BYTES = GPUL_CHECK_ID_BYTES_MAX + 1,
+    PAIRS_MAX = 256, /* that do not reach each other, one by one */
+};
 
 static void out_of_memory(struct rendezvous *r)
 {
@@ -26,6 +30,7 @@ static void out_of_memory(struct rendezvous *r)
 void checking_release(struct rendezvous *r)
 {
     findings_release(&r->checking.findings);
+    checks_release(&r->checking.checks);
     surveys_release(&r->checking.surveys);
 }
 
@@ -52,20 +57,20 @@ void checking_add(struct rendezvous *r, const struct finding *finding)
     }
 }
 
-/* A text of the self-test may begin with an id of its own: "VER-301: ...".
- * Returns what is behind it. */
-static const char *split_id(char id[ID_BYTES], const char *text,
-                            const char *other)
+/* A text of the self-test may begin with an id of its own: "VER-301: ...",
+ * "GPU-202 ...". Returns what is behind it; NULL: it has none. */
+static const char *split_id(char id[ID_BYTES], const char *text)
 {
     size_t letters = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
     size_t digits =
         text[letters] == '-' ? strspn(text + letters + 1, "0123456789") : 0;
     size_t n = letters + 1 + digits;
-    bool has_id = letters > 0 && digits == 3 && n < ID_BYTES &&
-                  strncmp(text + n, ": ", 2) == 0;
-    snprintf(id, ID_BYTES, "%.*s", has_id ? (int)n : ID_BYTES - 1,
-             has_id ? text : other);
-    return has_id ? text + n + 2 : text;
+    if (letters == 0 || digits != 3 || n >= ID_BYTES) {
+        return NULL;
+    }
+    snprintf(id, ID_BYTES, "%.*s", (int)n, text);
+    text += n + (text[n] == ':');
+    return text[0] == ' ' ? text + 1 : NULL;
 }
 
 static const char *id_of(enum outcome_code code)
@@ -88,7 +93,11 @@ static void add_failure(struct rendezvous *r, enum outcome_code code,
                         const struct node *node, const char *why)
 {
     char id[ID_BYTES], nodes[GPUL_CHECK_NODES_BYTES_MAX + 1] = "";
-    const char *text = split_id(id, why, id_of(code));
+    const char *text = split_id(id, why);
+    if (text == NULL) {
+        text = why;
+        snprintf(id, sizeof(id), "%s", id_of(code));
+    }
     if (node != NULL) {
         const char *const names[] = {node->name};
         finding_fold(nodes, names, 1);
@@ -109,12 +118,84 @@ void checking_failed(struct rendezvous *r, enum outcome_code code,
     checking_conclude(r);
 }
 
+bool checking_noticed(struct rendezvous *r, const char *text)
+{
+    char id[ID_BYTES];
+    const char *rest = split_id(id, text);
+    if (rest != NULL) {
+        const struct finding finding = {
+            .id = id,
+            .severity = GPUL__FINDING__SEVERITY__WARN,
+            .text = rest,
+        };
+        checking_add(r, &finding);
+    }
+    return rest != NULL;
+}
+
+void checking_untested(struct rendezvous *r, const char *why)
+{
+    struct text text;
+    text_format(&text, "the self-test was not run: %s", why);
+    const struct finding finding = {
+        .id = "TEST-601",
+        .severity = GPUL__FINDING__SEVERITY__UNKNOWN,
+        .text = text.bytes,
+    };
+    checking_add(r, &finding);
+}
+
+static void add_pair(struct rendezvous *r, const char *nodes, const char *text)
+{
+    const struct finding finding = {
+        .id = "NET-110",
+        .severity = GPUL__FINDING__SEVERITY__FAIL,
+        .nodes = nodes,
+        .text = text,
+        .remedy = "open all TCP ports between the nodes, the ephemeral ones "
+                  "too (net.ipv4.ip_local_port_range), in firewalls, security "
+                  "groups and network policies",
+    };
+    checking_add(r, &finding);
+}
+
+/* Returns how many. */
+static uint32_t add_pairs(struct rendezvous *r)
+{
+    struct links_pair pair = {0};
+    struct text text;
+    uint32_t count = 0;
+    while (links_next_pair(&r->links, &text, &pair, &r->roster)) {
+        char nodes[GPUL_CHECK_NODES_BYTES_MAX + 1];
+        const char *const names[] = {r->roster.nodes[pair.from].name,
+                                     r->roster.nodes[pair.to].name};
+        if (++count <= PAIRS_MAX) {
+            finding_fold(nodes, names, 2);
+            add_pair(r, nodes, text.bytes);
+        }
+    }
+    if (count > PAIRS_MAX) {
+        text_format(&text, "and %u more pairs of nodes", count - PAIRS_MAX);
+        add_pair(r, "", text.bytes);
+    }
+    return count;
+}
+
 void checking_unlinked(struct rendezvous *r, const struct node *node,
                        const char *why)
 {
-    struct text text;
-    text_format(&text, "NET-110: %s", why);
-    checking_failed(r, OUTCOME_CHECK_FAILED, node, text.bytes);
+    char nodes[GPUL_CHECK_NODES_BYTES_MAX + 1] = "";
+    if (node != NULL) {
+        const char *const names[] = {node->name};
+        finding_fold(nodes, names, 1);
+    }
+    if (node != NULL || add_pairs(r) == 0) {
+        add_pair(r, nodes, why);
+    }
+    if (r->job.self_test != GPUL__SELF_TEST__LEVEL__OFF) {
+        checking_untested(r, "it needs all nodes to reach each other");
+    }
+    checking_conclude(r);
 }
 
 /* ---- the end ------------------------------------------------------------- */
@@ -193,6 +274,16 @@ static void ping(struct rendezvous *r, struct node *node)
     }
 }
 
+static uint32_t node_ranks_max(const struct rendezvous *r)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < r->roster.count; i++) {
+        uint32_t ranks = r->roster.nodes[i].rank_count;
+        most = ranks > most ? ranks : most;
+    }
+    return most;
+}
+
 void checking_survey(struct rendezvous *r, const char *why)
 {
     uint32_t bound_ms = checking_bound_ms(r);
@@ -200,7 +291,13 @@ void checking_survey(struct rendezvous *r, const char *why)
     core_enter(r, PHASE_SURVEY, bound_ms, "%s", why);
     core_await_all(r);
     surveys_release(&r->checking.surveys);
-    if (surveys_init(&r->checking.surveys, r->roster.count) != 0) {
+    checks_release(&r->checking.checks);
+    const struct checks_need need = {
+        .job_ranks = r->world_size,
+        .node_ranks = node_ranks_max(r),
+    };
+    if (surveys_init(&r->checking.surveys, r->roster.count) != 0 ||
+        checks_init(&r->checking.checks, r->roster.count, &need) != 0) {
         out_of_memory(r);
         return;
     }
@@ -229,8 +326,53 @@ static void tell_facts(struct rendezvous *r, const struct node *node,
     core_tell_event(r, &event);
 }
 
+/* One of the judge's findings, its nodes by name. */
+static void add_check(struct rendezvous *r, const struct checks_finding *f,
+                      const char **names)
+{
+    char nodes[GPUL_CHECK_NODES_BYTES_MAX + 1];
+    size_t count = 0;
+    for (uint32_t i = 0; f->nodes != NULL && i < r->roster.count; i++) {
+        if (checks_names(f, i)) {
+            names[count++] = r->roster.nodes[i].name;
+        }
+    }
+    finding_fold(nodes, names, count);
+    const struct finding finding = {
+        .id = check_id(f->check),
+        .severity = (Gpul__Finding__Severity)f->severity,
+        .nodes = nodes,
+        .text = f->text,
+        .value = f->value,
+        .expected = f->expected,
+        .remedy = check_remedy(f->check),
+    };
+    checking_add(r, &finding);
+}
+
+static void add_checks(struct rendezvous *r)
+{
+    struct checks *c = &r->checking.checks;
+    const char **names =
+        outbox_alloc(&r->out, r->roster.count * sizeof(*names));
+    if (names == NULL || checks_judge(c, &r->roster) != 0) {
+        out_of_memory(r);
+        return;
+    }
+    for (size_t i = 0; i < c->finding_count; i++) {
+        add_check(r, &c->findings[i], names);
+    }
+    checks_release(c);
+}
+
 static void judge_facts(struct rendezvous *r)
 {
+    add_checks(r);
+    if (surveys_judge_clocks(&r->checking.surveys, &r->roster, r->real_ns,
+                             &r->checking.findings) != 0) {
+        out_of_memory(r);
+        return;
+    }
     checking_tell(r);
     linking_begin(r, "every node has told its facts");
 }
@@ -253,6 +395,10 @@ void checking_surveyed(struct rendezvous *r, struct node *node,
         return;
     }
     r->checking.surveys.nodes[node_rank].has_facts = true;
+    if (checks_add(&r->checking.checks, node_rank, survey) != 0) {
+        out_of_memory(r);
+        return;
+    }
     tell_facts(r, node, survey);
     answer(r, node);
 }

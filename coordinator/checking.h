@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_CHECKING_H
 #define COORDINATOR_CHECKING_H
 
+#include "coordinator/checks.h"
 #include "coordinator/findings.h"
 #include "coordinator/rendezvous.h"
 #include "coordinator/surveys.h"
@@ -12,6 +13,7 @@
 struct checking {
     struct findings findings;
     struct surveys surveys;
+    struct checks checks; /* empty but in SURVEY */
 };
 
 /* Everybody is ready: ask them for their facts. */
@@ -35,6 +37,17 @@ void checking_failed(struct rendezvous *r, enum outcome_code code,
 /* Nodes do not reach each other, as `why` says. */
 void checking_unlinked(struct rendezvous *r, const struct node *node,
                        const char *why);
+
+/* Something the self-test has to say beside its result: "ID sentence", or
+ * without an id: false, and it is none of a check's. */
+bool checking_noticed(struct rendezvous *r, const char *text);
+
+/* The self-test has its figures. Returns whether the user asked for more. */
+struct verdict_world;
+bool checking_tested(struct rendezvous *r, const struct verdict_world *world);
+
+/* It was not run, or something was not, and why. */
+void checking_untested(struct rendezvous *r, const char *why);
 
 /* Nothing more is to be found out: end by what was. */
 void checking_conclude(struct rendezvous *r);

@@ -363,6 +363,12 @@ void selftest_blame(struct rendezvous *r, enum verdict_kind kind,
 /* Nobody else came up: what was held back is the cause. */
 void selftest_convict(struct rendezvous *r);
 
+/* Say behind `why` who is slow, as far as the times tell. Returns its node,
+ * NULL: unknown. */
+const struct node *selftest_slowest(const struct rendezvous *r,
+                                    struct text *why,
+                                    const struct verdict_world *world);
+
 /* "nccl", "host-tcp" or "double". */
 const char *selftest_backend(const struct rendezvous *r);
 

@@ -60,6 +60,9 @@ static void tell_facts(struct rendezvous *r, bool is_good)
     }
     for (size_t at = 0;
          is_good && facts_next_notice(&r->facts, &text, &at, &r->roster);) {
+        if (r->job.is_check && checking_noticed(r, text.bytes)) {
+            continue;
+        }
         core_tell_text(r, GPUL__EVENT__KIND__NOTICE, NULL, "%s", text.bytes);
     }
 }

@@ -107,4 +107,15 @@ int links_list_candidates(struct links *l);
 /* Nothing was chosen: why, in one sentence. Marks the nodes that it names. */
 void links_explain(struct links *l, struct text *out, const struct roster *r);
 
+/* The pairs of these, one by one: `from` does not reach `to` by the address
+ * that most others reach it by, as `out` says. Where neither reaches the other
+ * that is said once. All zero at the beginning; false: there are no more. */
+struct links_pair {
+    uint32_t to;
+    uint32_t from;
+    uint32_t next; /* after `from` */
+};
+bool links_next_pair(const struct links *l, struct text *out,
+                     struct links_pair *pair, const struct roster *r);
+
 #endif

@@ -168,6 +168,31 @@ static void show_pairs_of(struct links *l, struct text *out, struct pairs *p,
     }
 }
 
+bool links_next_pair(const struct links *l, struct text *out,
+                     struct links_pair *pair, const struct roster *r)
+{
+    for (; pair->to < l->node_count; pair->to++, pair->next = 0) {
+        uint32_t endpoint;
+        if (least_missed(&l->nodes[pair->to], &endpoint) == 0) {
+            continue;
+        }
+        for (; pair->next < l->node_count; pair->next++) {
+            uint32_t from = pair->next;
+            if (from == pair->to ||
+                !has_missed(l, &l->nodes[from], pair->to, endpoint) ||
+                is_known(l, from, pair->to)) {
+                continue;
+            }
+            text_format(out, "%s", "");
+            append_pair(out, l, from, pair->to, endpoint, r);
+            pair->from = from;
+            pair->next++;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Each has an address of some family, but not all of one. */
 static void explain_families(struct links *l, struct text *out,
                              const struct roster *r)

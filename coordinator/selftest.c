@@ -120,6 +120,9 @@ void selftest_begin_on_host(struct rendezvous *r, const char *why)
     if (r->roster.count == 1) {
         core_tell_text(r, GPUL__EVENT__KIND__SELF_TEST_SKIPPED, NULL,
                        "one node has nothing to reduce with");
+        if (r->job.is_check) {
+            checking_untested(r, "one node has nothing to reduce with");
+        }
         running_begin(r, why);
         return;
     }
@@ -301,10 +304,9 @@ void selftest_convict(struct rendezvous *r)
     }
 }
 
-/* Who is slow, as far as the times tell. Returns its node, NULL: unknown. */
-static const struct node *append_slowest(struct text *why,
-                                         const struct rendezvous *r,
-                                         const struct verdict_world *world)
+const struct node *selftest_slowest(const struct rendezvous *r,
+                                    struct text *why,
+                                    const struct verdict_world *world)
 {
     struct text who;
     const Gpul__SelfTestRow *row = verdict_telling(&r->verdict, world);
@@ -376,7 +378,7 @@ static bool is_fast_enough(struct rendezvous *r,
                 "self-test phase coll: busbw of all-reduce at %s is %.2f GB/s, "
                 "below the %.2f GB/s of --min-busbw",
                 size, row->busbw_gbps, wanted_gbps);
-    const struct node *node = append_slowest(&why, r, world);
+    const struct node *node = selftest_slowest(r, &why, world);
     tell_rows(r, world, GPUL__EVENT__KIND__SELF_TEST_SLOW);
     selftest_fail(r, OUTCOME_SLOW, node, why.bytes);
     return false;
@@ -404,6 +406,15 @@ void selftest_pass(struct rendezvous *r, const struct verdict_world *world)
 {
     assert(!r->suspicion.is_held);
     verdict_finish(&r->verdict, world);
+    if (r->job.is_check) {
+        bool is_slow = checking_tested(r, world);
+        tell_cut(r);
+        tell_rows(r, world,
+                  is_slow ? GPUL__EVENT__KIND__SELF_TEST_SLOW
+                          : GPUL__EVENT__KIND__SELF_TEST_PASSED);
+        running_begin(r, "the self-test is over");
+        return;
+    }
     if (!is_fast_enough(r, world)) {
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who has told its facts in a check, and the exchanges that compare the clocks
- * of the nodes with the coordinator's. Pure.
+ * Who has told its facts in a check, and how far the clocks of the nodes are
+ * apart. Pure.
  */
 #ifndef COORDINATOR_SURVEYS_H
 #define COORDINATOR_SURVEYS_H
@@ -10,21 +10,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/clockskew.h"
+#include "coordinator/findings.h"
+#include "coordinator/roster.h"
 #include "proto/message.h"
 
-/* Exchanges with each node: the fastest of them tells most. */
-enum { SURVEYS_PINGS = 8 };
-
-/* One exchange, CLOCK_REALTIME in nanoseconds: sent by the coordinator,
- * received and sent back by the node, received by the coordinator. */
-struct survey_exchange {
-    uint64_t t0_ns, t1_ns, t2_ns, t3_ns;
+enum {
+    /* Exchanges with each node, of which the fastest counts. */
+    SURVEYS_PINGS = CLOCKSKEW_KEPT,
+    /* Clocks that differ by more make logs of several nodes hard to read
+     * together; what NTP keeps is a tenth of it. */
+    SURVEYS_SKEW_MS_MAX = 100,
 };
 
 struct survey_node {
     bool has_facts;
-    struct survey_exchange exchanges[SURVEYS_PINGS];
-    uint32_t exchange_count; /* that are over */
+    uint32_t pings;         /* that were answered */
+    uint64_t sent_ns;       /* the one that was not */
+    struct clockskew clock; /* CLOCK_REALTIME, against ours */
 };
 
 struct surveys {
@@ -48,5 +51,12 @@ bool surveys_pong(struct surveys *s, uint32_t node_rank,
 
 /* Has this node said all that it was asked for? */
 bool surveys_is_whole(const struct surveys *s, uint32_t node_rank);
+
+/* Add a finding for each clock that is away from the others (of three nodes or
+ * more: from the middle one; else from the coordinator's), or one that all are
+ * together. Of a node whose clock was not told nothing is known. Returns 0 or
+ * GPUL_ENOMEM. */
+int surveys_judge_clocks(const struct surveys *s, const struct roster *roster,
+                         uint64_t now_ns, struct findings *out);
 
 #endif

@@ -17,6 +17,7 @@ static const struct gpul_field_rule survey_start_fields[] = {
     PATH("data_dir"),
     STRING("command", CSTRING, 0, GPUL_PATH_BYTES_MAX),
     STRING("working_directory", CSTRING, 0, GPUL_PATH_BYTES_MAX),
+    STRING("job_id", NAME, 0, GPUL_JOB_ID_BYTES_MAX),
 };
 SHARED_BODY(survey_start, NULL);
 

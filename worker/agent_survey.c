@@ -27,6 +27,7 @@ static void fill(Gpul__SurveyStart *out, const Gpul__Job *job)
     const Gpul__Check *check = job->check;
     const Gpul__Command *command = job->command;
     out->data_dir = check->data_dir;
+    out->job_id = job->job_id;
     if (check->has_command && command->n_arguments > 0) {
         out->command = bytes_within(&command->arguments[0]);
     }

@@ -1,64 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/probe_survey.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "proto/limits.h"
-#include "worker/facts.h"
+#include "worker/survey_read.h"
 
-enum { FACTS = 5, NUMBER_BYTES = 24 };
+extern char **environ;
 
-/* What is told, and where its values are. */
-struct report {
-    struct facts facts;
-    Gpul__Fact items[FACTS];
-    Gpul__Fact *list[FACTS];
-    char numbers[FACTS][NUMBER_BYTES];
-    size_t count;
-};
-
-static void put(struct report *r, const char *key, const char *value)
+/* NULL for none, or without memory: then it is not looked for, and says so. */
+static char *path_of(const ProtobufCBinaryData *bytes)
 {
-    Gpul__Fact *fact = &r->items[r->count];
-    gpul__fact__init(fact);
-    fact->key = (char *)(uintptr_t)key;
-    if (value[0] != 0) {
-        fact->value = (char *)(uintptr_t)value;
-    } else {
-        fact->unknown = (char *)(uintptr_t) "it could not be read";
-    }
-    r->list[r->count++] = fact;
+    return bytes->len > 0 ? strndup((const char *)bytes->data, bytes->len)
+                          : NULL;
 }
 
-static void put_number(struct report *r, const char *key, uint64_t value)
+/* Of the time there is, storage has its share where it is looked at. */
+static uint32_t theme_ms(const Gpul__SurveyStart *start)
 {
-    char *text = r->numbers[r->count];
-    snprintf(text, NUMBER_BYTES, "%" PRIu64, value);
-    put(r, key, text);
+    uint32_t storage_ms = start->data_dir[0] != 0 ? SURVEY_STORAGE_MS : 0;
+    uint32_t left_ms = start->deadline_ms > 2 * storage_ms
+                           ? start->deadline_ms - storage_ms
+                           : start->deadline_ms / 2;
+    return left_ms < SURVEY_DEADLINE_MS ? left_ms : SURVEY_DEADLINE_MS;
 }
 
 int probe_survey_serve(struct probe_channel *channel,
                        const Gpul__SurveyStart *start, struct gpul_error *err)
 {
-    struct report r = {0};
-    Gpul__Survey survey = GPUL__SURVEY__INIT;
-    Gpul__Frame frame = GPUL__FRAME__INIT;
-    (void)start;
-    int rc = facts_read_here(&r.facts, err);
-    if (rc != 0) {
-        return rc;
+    struct survey survey = {0};
+    char *command = path_of(&start->command);
+    char *directory = path_of(&start->working_directory);
+    const struct survey_request request = {
+        .root = "",
+        .environment = (const char *const *)environ,
+        .command = command,
+        .working_directory = directory,
+        .data_dir = start->data_dir[0] != 0 ? start->data_dir : NULL,
+        .salt = start->job_id,
+        .deadline_ms = theme_ms(start),
+    };
+    int rc = survey_read(&survey, &request, err);
+    if (rc == 0) {
+        Gpul__Frame frame = GPUL__FRAME__INIT;
+        frame.body_case = GPUL__FRAME__BODY_SURVEY;
+        frame.survey = &survey.message;
+        rc = probe_channel_write(channel, &frame, err);
     }
-    put(&r, "os.kernel", r.facts.message.kernel);
-    put(&r, "os.boot_id", r.facts.message.boot_id);
-    put_number(&r, "cpu.usable", r.facts.message.cores);
-    put_number(&r, "memory.bytes", r.facts.message.memory_bytes);
-    put_number(&r, "gpu.count", r.facts.message.gpus);
-    survey.facts = r.list;
-    survey.n_facts = r.count;
-    frame.body_case = GPUL__FRAME__BODY_SURVEY;
-    frame.survey = &survey;
-    rc = probe_channel_write(channel, &frame, err);
-    facts_release(&r.facts);
+    survey_release(&survey);
+    free(command);
+    free(directory);
     return rc;
 }

@@ -10,6 +10,7 @@
 
 #include "coordinator/text.h"
 #include "proto/limits.h"
+#include "tests/lib/fakecheck.h"
 #include "tests/lib/fakeinput.h"
 #include "tests/lib/fakenode.h"
 #include "tests/lib/fakeprobes.h"
@@ -276,6 +277,7 @@ static void step(struct cluster *c, struct rendezvous_event event)
     struct rendezvous_actions actions;
     struct gpul_error err = {0};
     event.now_ms = c->now_ms;
+    event.real_ns = fake_real_ns(c->now_ms);
     watch_before(c, &event);
     if (rendezvous_step(c->core, &actions, &event, &err) != 0) {
         fprintf(stderr, "the step failed: %s\n", err.text);

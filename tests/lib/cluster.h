@@ -68,7 +68,8 @@ enum { FAKE_LINKS_MAX = 3 };
 enum fake_timer {
     FAKE_BEAT,
     FAKE_READY,
-    FAKE_LINKS, /* its candidates are open */
+    FAKE_SURVEY, /* its facts are known */
+    FAKE_LINKS,  /* its candidates are open */
     FAKE_DIALED,
     FAKE_FACTS,
     FAKE_LISTENING,
@@ -101,6 +102,10 @@ struct fake_node {
     uint32_t link_count;                    /* 0: eth0 with `address` */
     const char *link_error;
     const char *link_rejection; /* of its docker0 */
+    bool never_surveys;
+    bool never_pongs;
+    uint64_t survey_ms;
+    uint64_t clock_ahead_ms;
     bool never_links;
     bool never_dials_links;
     bool lies_about_links;
@@ -220,6 +225,7 @@ struct cluster {
     Gpul__Job job; /* change it before cluster_start */
     Gpul__SelfTest self_test;
     Gpul__Sweep sweep;
+    Gpul__Check check; /* see fake_check_begin */
     Gpul__Command command;
     Gpul__Environment environment;
     Gpul__InputTarget input_target; /* for job.input_target to point to */

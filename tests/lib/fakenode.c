@@ -7,6 +7,7 @@
 
 #include "coordinator/text.h"
 #include "proto/limits.h"
+#include "tests/lib/fakecheck.h"
 #include "tests/lib/fakeinput.h"
 #include "tests/lib/fakelinks.h"
 #include "tests/lib/fakeprobes.h"
@@ -270,6 +271,15 @@ void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
     case GPUL__FRAME__BODY_ASSIGN:
         take_place(c, index, frame);
         return;
+    case GPUL__FRAME__BODY_SURVEY_START:
+        plan_answer(c, index, node->never_surveys, FAKE_SURVEY,
+                    node->survey_ms);
+        return;
+    case GPUL__FRAME__BODY_CLOCK_PING:
+        if (!node->never_pongs) {
+            fake_pong(c, index, frame->clock_ping);
+        }
+        return;
     case GPUL__FRAME__BODY_LINK_START:
         plan_answer(c, index, node->never_links, FAKE_LINKS, node->listen_ms);
         return;
@@ -427,6 +437,8 @@ void fake_timer(struct cluster *c, uint32_t index, enum fake_timer timer,
         return; /* stopped meanwhile */
     } else if (timer == FAKE_READY) {
         send_ready(c, node);
+    } else if (timer == FAKE_SURVEY) {
+        fake_survey(c, index);
     } else if (timer == FAKE_LINKS) {
         fake_links_listen(c, index);
     } else if (timer == FAKE_DIALED) {

@@ -15,6 +15,7 @@ Gpul__Check sample_check = {
 };
 
 static uint8_t command[] = {'p', 'y', 't', 'h', 'o', 'n'};
+static char job_id[] = "j1";
 static uint8_t directory[] = {'/', 'h', 'o', 'm', 'e', '/', 0xfe};
 Gpul__SurveyStart sample_survey_start = {
     BASE(survey_start),
@@ -22,6 +23,7 @@ Gpul__SurveyStart sample_survey_start = {
     .data_dir = data_dir,
     .command = {.len = sizeof(command), .data = command},
     .working_directory = {.len = sizeof(directory), .data = directory},
+    .job_id = job_id,
 };
 
 static char keys[][16] = {"os.kernel", "clock.source"};

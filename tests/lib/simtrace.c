@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/bandwidth.h"
 
@@ -63,6 +64,9 @@ static bool describe(char *text, size_t n, const Gpul__Frame *f)
         return true;
     case GPUL__FRAME__BODY_ROSTER:
         describe_roster(text, n, f->roster);
+        return true;
+    case GPUL__FRAME__BODY_SURVEY_START:
+        snprintf(text, n, "survey_start, %u ms", f->survey_start->deadline_ms);
         return true;
     case GPUL__FRAME__BODY_LINK_START:
         snprintf(text, n, "link_start, %u ms", f->link_start->deadline_ms);
@@ -132,6 +136,27 @@ static void trace_links(struct cluster *c, const Gpul__Event *e)
     }
 }
 
+/* Of the many that nodes have nothing to say of, or that passed, none. */
+static bool is_worth_it(const Gpul__Finding *f)
+{
+    bool is_plain = f->severity == GPUL__FINDING__SEVERITY__PASS ||
+                    f->severity == GPUL__FINDING__SEVERITY__UNKNOWN;
+    return !is_plain || strncmp(f->id, "TEST", 4) == 0 ||
+           strncmp(f->id, "CLOCK", 5) == 0;
+}
+
+static void trace_findings(struct cluster *c, const Gpul__Event *e)
+{
+    static const char *const words[] = {"", "pass", "warn", "fail", "unknown"};
+    for (size_t i = 0; i < e->n_findings; i++) {
+        const Gpul__Finding *f = e->findings[i];
+        if (is_worth_it(f)) {
+            cluster_note(c, "user:   %s %s%s%s: %s", words[f->severity], f->id,
+                         f->nodes[0] != 0 ? " " : "", f->nodes, f->text);
+        }
+    }
+}
+
 static void trace_event(struct cluster *c, const Gpul__Event *e)
 {
     static const char *const kinds[] = {
@@ -157,6 +182,9 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
         "test slow",
         [GPUL__EVENT__KIND__LINKS] = "links",
         [GPUL__EVENT__KIND__LINKS_FAILED] = "links failed",
+        [GPUL__EVENT__KIND__FINDINGS] = "findings",
+        [GPUL__EVENT__KIND__FACTS] = "facts",
+        [GPUL__EVENT__KIND__SURVEYING] = "surveying",
     };
     char count[32] = "";
     if (e->need > 0) {
@@ -170,6 +198,7 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
     if (e->kind >= GPUL__EVENT__KIND__LINKS) {
         trace_links(c, e);
     }
+    trace_findings(c, e);
     for (size_t i = 0; i < e->n_rows; i++) {
         const Gpul__SelfTestRow *row = e->rows[i];
         cluster_note(c, "user:   %llu B: %llu ns, algbw %.3f busbw %.3f GB/s",
