@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a check has found out, for people: findings by severity, each with its
- * nodes and what to do, and a last line. Pure.
+ * nodes and what to do, the figures of the self-test, and a last line that
+ * says what it comes to. Pure.
  */
 #ifndef LAUNCHER_CHECKTABLE_H
 #define LAUNCHER_CHECKTABLE_H
@@ -10,11 +11,14 @@
 
 #include "common/buf.h"
 #include "launcher/checkbook.h"
+#include "launcher/record.h"
 
 struct checktable {
     const struct checkbook *book;
-    const Gpul__JobEnd *end;
-    size_t width; /* columns */
+    const struct record *record; /* with its end */
+    uint32_t node_count;
+    int exit_code; /* of gpulaunch */
+    size_t width;  /* columns; 0: no line is wrapped */
     bool has_color;
     bool has_passes; /* those that passed, too */
 };

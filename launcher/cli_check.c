@@ -9,7 +9,8 @@
 static const enum option shared[] = {
     OPTION_TIMEOUT, OPTION_JOIN_TIMEOUT, OPTION_LOG_DIR, OPTION_JSON,
     OPTION_COLOR,   OPTION_VERBOSE,      OPTION_QUIET,   OPTION_EXPLAIN,
-    OPTION_STRICT,  OPTION_DATA_DIR,     OPTION_HELP,    OPTION_VERSION,
+    OPTION_STRICT,  OPTION_DATA_DIR,     OPTION_RECORD,  OPTION_HELP,
+    OPTION_VERSION,
 };
 
 /* Of check alone: where the nodes are, and the self-test. */
@@ -81,9 +82,17 @@ void cli_doctor_apply(struct plan *plan)
     plan->self_test = PLAN_SELF_TEST_OFF;
 }
 
-int cli_check_set(struct plan *plan, const char *value, const char *spelling,
+int cli_check_set(struct plan *plan, enum option option, const char *value,
                   struct gpul_error *err)
 {
+    const char *spelling = plan->settings[option].spelling;
+    if (option == OPTION_RECORD && value[0] == '\0') {
+        return gpul_fail(err, GPUL_EINVAL, "%s: empty; give a file", spelling);
+    }
+    if (option == OPTION_RECORD) {
+        plan->record_path = value;
+        return 0;
+    }
     if (value[0] != '/') {
         return gpul_fail(err, GPUL_EINVAL,
                          "%s: \"%.80s\" is no absolute path; nodes have "

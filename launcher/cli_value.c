@@ -476,8 +476,9 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
         return set_text(&plan->log_dir, value, "a directory", spelling, err);
     case OPTION_RESULT:
         return set_text(&plan->result_path, value, "a file", spelling, err);
+    case OPTION_RECORD:
     case OPTION_DATA_DIR:
-        return cli_check_set(plan, value, spelling, err);
+        return cli_check_set(plan, option, value, err);
     case OPTION_RANK:
         return set_rank(plan, value, spelling, err);
     default:

@@ -55,8 +55,8 @@ bool cli_run_has(enum option option);
 bool cli_check_has(enum plan_verb verb, enum option option);
 bool cli_verb_has(enum plan_verb verb, enum option option);
 
-/* The directory whose reading is timed. GPUL_EINVAL: not an absolute path. */
-int cli_check_set(struct plan *plan, const char *value, const char *spelling,
+/* The same as cli_value_set for --data-dir and --record. */
+int cli_check_set(struct plan *plan, enum option option, const char *value,
                   struct gpul_error *err);
 
 /* What doctor is a short word for. */

@@ -220,6 +220,12 @@ static const struct gpul_option table[] = {
                          .group = JUDGING,
                          .help = "Of check and doctor: time the reading of "
                                  "what is in this directory, on every node."},
+    [OPTION_RECORD] = {.name = "record",
+                       .value = "FILE",
+                       .environment = "GPULAUNCH_RECORD",
+                       .group = JUDGING,
+                       .help = "Of check and doctor: write all that was found "
+                               "to this file, for gpulaunch report and diff."},
     [OPTION_TIMEOUT] = {.name = "timeout",
                         .value = "TIME",
                         .environment = "GPULAUNCH_TIMEOUT",

@@ -161,7 +161,9 @@ static void say_event(struct progress *p, const Gpul__Event *event)
     bool is_passed = event->kind == GPUL__EVENT__KIND__SELF_TEST_PASSED;
     struct gpul_buf out;
     gpul_buf_init(&out, TEXT_BYTES_MAX);
-    if (is_passed || event->kind == GPUL__EVENT__KIND__SELF_TEST_SLOW) {
+    bool has_table =
+        is_passed || event->kind == GPUL__EVENT__KIND__SELF_TEST_SLOW;
+    if (has_table && !plan_is_check(p->plan)) {
         say_table(p, event);
     }
     if (status_sentence(&out, event, &p->status) == 0 && out.used > 0) {

@@ -118,6 +118,9 @@ void session_look_at_readers(struct session *s);
 /* session_report.c */
 void session_report(struct session *s);
 void session_say_loss(struct session *s);
+
+/* session_check.c */
+void session_report_check(struct session *s);
 int session_exit_code(const struct session *s);
 
 /* Record an end that no coordinator told. */

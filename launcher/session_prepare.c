@@ -64,11 +64,12 @@ static int prepare_logs(struct session *s, struct gpul_error *err)
 
 static int prepare_result(const struct session *s, struct gpul_error *err)
 {
-    if (s->plan->result_path == NULL) {
-        return 0;
-    }
-    int rc = savefile_check(s->plan->result_path, err);
-    return rc == 0 ? 0 : gpul_wrap(err, rc, "--result");
+    const char *record = s->plan->record_path;
+    const char *path = record != NULL ? record : s->plan->result_path;
+    int rc = path != NULL ? savefile_check(path, err) : 0;
+    return rc == 0 ? 0
+                   : gpul_wrap(err, rc, "%s",
+                               record != NULL ? "--record" : "--result");
 }
 
 /* GPUs of this machine show as device files, whatever driver library. */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/checktable.h"
 #include "launcher/exception.h"
 #include "launcher/failure_text.h"
 #include "launcher/logkeep.h"
@@ -57,25 +56,6 @@ static void report_environments(struct session *s)
         console_data(s->console, out.data, out.used);
     } else {
         progress_fault(&s->progress, "no memory to print the environments");
-    }
-    gpul_buf_release(&out);
-}
-
-static void report_check(struct session *s)
-{
-    struct gpul_buf out;
-    const struct checktable table = {
-        .book = &s->checkbook,
-        .end = s->record.end,
-        .width = console_width(s->console),
-        .has_color = s->progress.has_color,
-        .has_passes = s->plan->is_verbose,
-    };
-    gpul_buf_init(&out, DATA_BYTES_MAX);
-    if (checktable_print(&out, &table) == 0) {
-        console_data(s->console, out.data, out.used);
-    } else {
-        progress_fault(&s->progress, "no memory to print what was found");
     }
     gpul_buf_release(&out);
 }
@@ -305,9 +285,10 @@ static void say_last_line(struct session *s, bool has_logs)
     struct gpul_buf sentence;
     gpul_buf_init(&sentence, SENTENCE_BYTES_MAX);
     append_sentence(&sentence, s, has_logs);
-    if (session_exit_code(s) != 0) {
+    bool is_said = plan_is_check(s->plan) && !s->plan->is_json;
+    if (session_exit_code(s) != 0 && !is_said) {
         progress_fault(&s->progress, "%s", gpul_buf_text(&sentence));
-    } else if (s->plan->is_verbose) {
+    } else if (s->plan->is_verbose && !is_said) {
         progress_note(&s->progress, "%s", gpul_buf_text(&sentence));
     }
     gpul_buf_release(&sentence);
@@ -334,7 +315,7 @@ void session_report(struct session *s)
     struct reach_sweep sweep;
     settle_unclean(s, &sweep);
     if (plan_is_check(s->plan)) {
-        report_check(s);
+        session_report_check(s);
     } else if (!is_run(s) && session_exit_code(s) == 0) {
         report_environments(s);
     }

@@ -90,6 +90,9 @@ void status_update(struct status *s, const Gpul__Event *event)
         note_members(s, event);
         s->phase = STATUS_ASSIGNING;
         break;
+    case GPUL__EVENT__KIND__SURVEYING:
+        s->phase = STATUS_SURVEYING;
+        break;
     case GPUL__EVENT__KIND__SELF_TEST_PASSED:
     case GPUL__EVENT__KIND__RETRYING:
         s->phase = STATUS_ASSIGNING;
@@ -158,6 +161,10 @@ int status_words(struct gpul_buf *out, const struct status *s)
         break;
     case STATUS_ASSIGNING:
         gpul_buf_appendf(out, "%zu node%s: assigning ranks",
+                         (size_t)s->node_count, gpul_plural(s->node_count));
+        break;
+    case STATUS_SURVEYING:
+        gpul_buf_appendf(out, "%zu node%s: what they are, and who reaches whom",
                          (size_t)s->node_count, gpul_plural(s->node_count));
         break;
     case STATUS_TESTING:
@@ -266,6 +273,7 @@ static int append_wait(struct gpul_buf *out, const Gpul__Event *event,
         [STATUS_TESTING] = "nodes are through the self-test",
         [STATUS_RUNNING] = "nodes have passed all output on",
         [STATUS_STOPPING] = "nodes have stopped",
+        [STATUS_SURVEYING] = "nodes have answered",
     };
     gpul_buf_appendf(out, "waiting: %" PRIu32 "/%" PRIu32 " ", event->have,
                      event->need);

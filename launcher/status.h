@@ -20,6 +20,7 @@ enum status_phase {
     STATUS_TESTING = 3,
     STATUS_RUNNING = 4, /* the ranks have the terminal; see status_is_calm */
     STATUS_STOPPING = 5,
+    STATUS_SURVEYING = 6, /* of a check */
 };
 
 struct status {
