@@ -194,6 +194,7 @@ static void answer_pairs(struct pairnet *net,
         struct pairsearch_measure m;
         m.a_to_b = figure(net, a, b, middle);
         m.b_to_a = figure(net, b, a, middle);
+        net->dead_pairs += net->is_dead[a] || net->is_dead[b];
         tell_pair(net, &round->pairs[i], &m);
         pairsearch_report(net->search, i, &m);
     }
@@ -269,6 +270,7 @@ void pairnet_end(struct pairnet *net)
     net->together_rounds = 0;
     net->alone_rounds = 0;
     net->group_rounds = 0;
+    net->dead_pairs = 0;
 }
 
 /* ---- exactly what was built in ---- */

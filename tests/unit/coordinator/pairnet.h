@@ -48,6 +48,7 @@ struct pairnet {
     uint32_t together_rounds;
     uint32_t alone_rounds;
     uint32_t group_rounds;
+    uint32_t dead_pairs;    /* that were asked for with a dead node */
     struct gpul_buf *story; /* each round is told to; or NULL */
 };
 

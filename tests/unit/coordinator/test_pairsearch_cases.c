@@ -206,6 +206,23 @@ static void test_dead(void **state)
     }
 }
 
+/* All pairs of a small job are measured where a third is slow, but those of a
+ * dead node cost a time-out each. */
+static void test_dead_is_spared(void **state)
+{
+    (void)state;
+    begin(8, 0);
+    for (uint32_t i = 1; i < 4; i++) {
+        pairnet_slow(&net, i, PAIRSEARCH_BOTH_WAYS, 0.5);
+    }
+    net.is_dead[6] = true;
+    pairnet_run(&net);
+    expect_node(6, PAIRSEARCH_NODE_UNREACHABLE);
+    assert_int_equal(net.result.slow_nodes, 3);
+    assert_true(net.together_rounds > 4);
+    assert_true(net.dead_pairs <= 3);
+}
+
 /* A firewall between two nodes, in one direction. */
 static void test_blocked(void **state)
 {
@@ -319,6 +336,32 @@ static void test_shared(void **state)
         expect_node(n / 3, PAIRSEARCH_NODE_SLOW);
         pairnet_expect(&net, net.result.nodes[n / 3].is_tested_alone);
     }
+}
+
+/* Slow once, good when it is measured again: that is no fault; and where it was
+ * alone both times no sign of a shared network either. */
+static void test_slow_once(void **state)
+{
+    struct pairsearch_config config = {.node_count = 3};
+    struct pairsearch_round round;
+    struct pairsearch_result result;
+    struct pairsearch *search;
+    (void)state;
+    assert_int_equal(pairsearch_create(&search, &config, NULL), 0);
+    while (pairsearch_next(search, &round)) {
+        double rate = round.number == 1 ? 3e9 : 1e10;
+        struct pairsearch_measure m = {
+            {.status = PAIRSEARCH_MEASURED, .bytes_per_s = rate},
+            {.status = PAIRSEARCH_MEASURED, .bytes_per_s = rate},
+        };
+        assert_int_equal(round.count, 1);
+        pairsearch_report(search, 0, &m);
+    }
+    pairsearch_result(search, &result);
+    assert_int_equal(result.rounds, 4);
+    assert_int_equal(result.outcome, PAIRSEARCH_HEALTHY);
+    assert_int_equal(result.path_count, 0);
+    pairsearch_destroy(search);
 }
 
 /* ---- the whole is slow, all pairs are good ---- */
@@ -516,11 +559,13 @@ int main(void)
         cmocka_unit_test_teardown(test_mute, teardown),
         cmocka_unit_test_teardown(test_lost_figures, teardown),
         cmocka_unit_test_teardown(test_dead, teardown),
+        cmocka_unit_test_teardown(test_dead_is_spared, teardown),
         cmocka_unit_test_teardown(test_blocked, teardown),
         cmocka_unit_test_teardown(test_firewall_of_a_node, teardown),
         cmocka_unit_test_teardown(test_lossy, teardown),
         cmocka_unit_test_teardown(test_slow_and_blocked, teardown),
         cmocka_unit_test_teardown(test_shared, teardown),
+        cmocka_unit_test(test_slow_once),
         cmocka_unit_test_teardown(test_halves, teardown),
         cmocka_unit_test_teardown(test_no_halves, teardown),
         cmocka_unit_test(test_nonsense),

@@ -62,6 +62,8 @@ static void test_card_and_node(void **state)
     for (uint32_t rail = 0; rail < RAILS; rail++) {
         pairnet_slow(&nets[rail], 1, PAIRSEARCH_BOTH_WAYS, 0.5);
     }
+    pairnet_slow(&nets[1], 6, PAIRSEARCH_RECEIVES, 0.4);
+    pairnet_slow(&nets[3], 6, PAIRSEARCH_RECEIVES, 0.4);
     nets[3].is_mute[7] = true;
     nets[0].is_dead[3] = true;
     judge();
@@ -69,6 +71,7 @@ static void test_card_and_node(void **state)
     expect_node(1, RAILTABLE_NODE, 0xf);
     expect_node(3, RAILTABLE_CARD, 1);
     expect_node(5, RAILTABLE_CARD, 4);
+    expect_node(6, RAILTABLE_CARD, 8 + 2);
     expect_node(7, RAILTABLE_UNKNOWN, 0);
     assert_int_equal(table.nodes[7].unknown, 8);
     for (uint32_t rail = 0; rail < RAILS; rail++) {
