@@ -413,69 +413,6 @@ static void test_parent_death_signal(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
-/* A command is looked for as execvp does; what is found but cannot run is
- * told apart from what is not there. */
-static void test_find(void **state)
-{
-    (void)state;
-    char sub[64];
-    snprintf(sub, sizeof(sub), "%s/sub", directory);
-    assert_int_equal(mkdir(sub, 0700), 0);
-    free(make_file("sub/tool", "#!/bin/sh\n", 0700));
-    free(make_file("data", "", 0600));
-    char tool[96];
-    char list[256];
-    snprintf(tool, sizeof(tool), "%s/tool", sub);
-    snprintf(list, sizeof(list), "/no/such:%s:%s", directory, sub);
-    char joined[96];
-    snprintf(joined, sizeof(joined), "%s/sub/tool", directory);
-    char not_executable[96];
-    snprintf(not_executable, sizeof(not_executable),
-             "%s/data is not executable", directory);
-    char is_directory[96];
-    snprintf(is_directory, sizeof(is_directory), "%s/sub is not executable",
-             directory);
-
-    const struct {
-        const char *command;
-        const char *path_list;
-        const char *base;
-        const char *found; /* or NULL: */
-        int exec_errno;
-        const char *text;
-    } rows[] = {
-        {"tool", list, NULL, tool, 0, NULL},
-        {"tool", "sub", directory, joined, 0, NULL},
-        {"tool", "/no/such:", sub, tool, 0, NULL},
-        {"sub/tool", list, directory, joined, 0, NULL},
-        {"./none", list, NULL, "./none", 0, NULL},
-        {"/abs", list, directory, "/abs", 0, NULL},
-        {"sh", NULL, directory, "/usr/bin/sh", 0, NULL},
-        {"data", list, NULL, NULL, EACCES, not_executable},
-        {"sub", list, NULL, NULL, EACCES, is_directory},
-        {"pyhton", list, NULL, NULL, ENOENT,
-         "command \"pyhton\" not found in PATH"},
-        {"", list, NULL, NULL, ENOENT, "the command is empty"},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *found = NULL;
-        int exec_errno = -1;
-        struct gpul_error err = {0};
-        int rc = gpul_spawn_find(&found, &exec_errno, rows[i].command,
-                                 rows[i].path_list, rows[i].base, &err);
-        assert_int_equal(exec_errno, rows[i].exec_errno);
-        if (rows[i].found != NULL) {
-            assert_int_equal(rc, 0);
-            assert_string_equal(found, rows[i].found);
-        } else {
-            assert_int_equal(rc, GPUL_ENOTFOUND);
-            assert_null(found);
-            assert_string_equal(err.text, rows[i].text);
-        }
-        free(found);
-    }
-}
-
 static int set_up(void **state)
 {
     (void)state;
@@ -485,15 +422,12 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    static const char *const names[] = {"plain", "bare", "lost",
-                                        "file",  "data", "sub/tool"};
+    static const char *const names[] = {"plain", "bare", "lost", "file"};
     char path[96];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
         unlink(path);
     }
-    snprintf(path, sizeof(path), "%s/sub", directory);
-    rmdir(path);
     return rmdir(directory);
 }
 
@@ -512,7 +446,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_signals_reset),
         cmocka_unit_test(test_place_and_environment),
         cmocka_unit_test(test_parent_death_signal),
-        cmocka_unit_test(test_find),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

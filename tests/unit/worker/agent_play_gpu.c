@@ -71,3 +71,10 @@ const char *play_pass(struct play *p, uint64_t ms)
     }
     return line;
 }
+
+const char *play_halted(struct play *p, uint32_t probe, int signal)
+{
+    struct agent_event event = {
+        .type = AGENT_EVENT_PROBE_HALTED, .probe = probe, .signal = signal};
+    return play_step(p, &event);
+}

@@ -27,6 +27,9 @@ void play_to_phase(struct play *p, enum phase phase);
 /* Both probes have passed; the scout looks at the memory. */
 void play_to_clearing(struct play *p);
 
+/* The probe is stopped by this signal, or (0) goes on. */
+const char *play_halted(struct play *p, uint32_t probe, int signal);
+
 /* One tick after each 250 ms, with the lease renewed, until so much time has
  * passed or the agent has done something beside its heartbeat. */
 const char *play_pass(struct play *p, uint64_t ms);
