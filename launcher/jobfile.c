@@ -13,22 +13,24 @@
 #include "common/ownfolder.h"
 #include "common/writeall.h"
 
-/* Beside the logs: .../gpulaunch/logs and .../gpulaunch/jobs. */
+/* Beside the logs: .../gpulaunch/logs and .../gpulaunch/jobs. `state` is
+ * freed. */
+static int put_jobs(char out[PATH_MAX], char *state, struct gpul_error *err)
+{
+    int used = snprintf(out, PATH_MAX, "%s/jobs", state);
+    free(state);
+    return used < PATH_MAX ? 0
+                           : gpul_fail(err, GPUL_EINVAL,
+                                       "the path of the state directory is "
+                                       "too long");
+}
+
 static int default_folder(char out[PATH_MAX], struct logdir_made *made,
                           struct gpul_error *err)
 {
-    char *root = NULL;
-    int rc = logdir_open_state(&root, made, err);
-    if (rc != 0) {
-        return rc;
-    }
-    int used = snprintf(out, PATH_MAX, "%s/jobs", root);
-    free(root);
-    return used < PATH_MAX ? 0
-                           : gpul_fail(err, GPUL_EINVAL,
-                                       "the path of the "
-                                       "state directory is "
-                                       "too long");
+    char *state = NULL;
+    int rc = logdir_open_state(&state, made, err);
+    return rc == 0 ? put_jobs(out, state, err) : rc;
 }
 
 /* The folder itself is no link and nobody else's; *fd is it. */
@@ -126,8 +128,9 @@ static int put(struct jobfile *f, const char *folder, const char *name,
 
 int jobfile_default_folder(char out[PATH_MAX], struct gpul_error *err)
 {
-    struct logdir_made made;
-    return default_folder(out, &made, err);
+    char *state = NULL;
+    int rc = logdir_find_state(&state, err);
+    return rc == 0 ? put_jobs(out, state, err) : rc;
 }
 
 int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,

@@ -30,8 +30,8 @@ int jobfile_create(struct jobfile *f, const char *folder, const char *job_id,
 int jobfile_replace(struct jobfile *f, const char *folder, const char *name,
                     const void *bytes, size_t n, struct gpul_error *err);
 
-/* The folder that NULL means; what is above it is made and stays, since others
- * may be about to use it. Errors: those of logdir_open_state. */
+/* The folder that NULL means, for who waits for a file in it: nothing is made.
+ * Errors: those of logdir_find_state. */
 int jobfile_default_folder(char out[PATH_MAX], struct gpul_error *err);
 
 /* Remove it, and the folder and what was made above it if nothing else is in

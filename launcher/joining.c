@@ -23,7 +23,6 @@
 #include "proto/text.h"
 
 enum {
-    EXIT_DEADLINE = 40, /* as of a worker that never became a member */
     EXPLAIN_BYTES_MAX = 1 << 16,
     DURATION_BYTES = 32,
     NUMBER_BYTES = 32,
@@ -250,6 +249,12 @@ static void explain(const struct plan *plan)
     gpul_buf_release(&out);
 }
 
+int joining_exit_code(int status)
+{
+    return status == GPUL_ETIMEOUT ? SESSION_EXIT_DEADLINE
+                                   : SESSION_EXIT_INTERNAL;
+}
+
 int joining_run(const struct plan *plan, const struct gpul_secret *secret,
                 struct gpul_error *err)
 {
@@ -271,5 +276,5 @@ int joining_run(const struct plan *plan, const struct gpul_secret *secret,
     if (rc == 0) {
         rc = become_worker(&j, err);
     }
-    return rc == GPUL_ETIMEOUT ? EXIT_DEADLINE : SESSION_EXIT_INTERNAL;
+    return joining_exit_code(rc);
 }

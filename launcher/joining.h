@@ -20,4 +20,8 @@
 int joining_run(const struct plan *plan, const struct gpul_secret *secret,
                 struct gpul_error *err);
 
+/* The exit code for a failure before there is a worker: that of a worker that
+ * never became a member for GPUL_ETIMEOUT, else that of a fault of ours. */
+int joining_exit_code(int status);
+
 #endif

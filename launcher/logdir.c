@@ -181,25 +181,38 @@ int logdir_open(char **out, struct logdir_made *made, const char *wanted,
 }
 
 /* `tail`: behind gpulaunch. */
-static int open_state(char **out, struct logdir_made *made, const char *tail,
+static int state_path(char path[PATH_MAX], const char *tail,
                       struct gpul_error *err)
 {
-    char path[PATH_MAX];
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
     int n;
     if (state != NULL && state[0] == '/') {
-        n = snprintf(path, sizeof(path), "%s/gpulaunch%s", state, tail);
+        n = snprintf(path, PATH_MAX, "%s/gpulaunch%s", state, tail);
     } else if (home != NULL && home[0] == '/') {
-        n = snprintf(path, sizeof(path), "%s/.local/state/gpulaunch%s", home,
-                     tail);
+        n = snprintf(path, PATH_MAX, "%s/.local/state/gpulaunch%s", home, tail);
     } else {
         return gpul_fail(err, GPUL_ENOTFOUND, "HOME is not set");
     }
-    if (n >= (int)sizeof(path)) {
-        return gpul_fail(err, GPUL_EINVAL, "the path is too long");
-    }
-    return logdir_open(out, made, path, err);
+    return n < PATH_MAX ? 0
+                        : gpul_fail(err, GPUL_EINVAL, "the path is too long");
+}
+
+static int temporary_path(char path[PATH_MAX], struct gpul_error *err)
+{
+    const char *base = getenv("TMPDIR");
+    int n = snprintf(path, PATH_MAX, "%s/gpulaunch-%lu",
+                     base != NULL && base[0] == '/' ? base : "/tmp",
+                     (unsigned long)getuid());
+    return n < PATH_MAX ? 0 : gpul_fail(err, GPUL_EINVAL, "TMPDIR is too long");
+}
+
+static int open_state(char **out, struct logdir_made *made, const char *tail,
+                      struct gpul_error *err)
+{
+    char path[PATH_MAX];
+    int rc = state_path(path, tail, err);
+    return rc == 0 ? logdir_open(out, made, path, err) : rc;
 }
 
 /* In a directory that others can write to, only a directory of our own that
@@ -208,16 +221,12 @@ static int open_temporary(char **out, struct logdir_made *made,
                           struct gpul_error *err)
 {
     char path[PATH_MAX];
-    const char *base = getenv("TMPDIR");
-    if (base == NULL || base[0] != '/') {
-        base = "/tmp";
-    }
-    if (snprintf(path, sizeof(path), "%s/gpulaunch-%lu", base,
-                 (unsigned long)getuid()) >= (int)sizeof(path)) {
-        return gpul_fail(err, GPUL_EINVAL, "TMPDIR is too long");
+    int rc = temporary_path(path, err);
+    if (rc != 0) {
+        return rc;
     }
     note_old(made, path);
-    int rc = make_one(path, err);
+    rc = make_one(path, err);
     if (rc != 0) {
         return rc;
     }
@@ -249,4 +258,26 @@ int logdir_open_state(char **out, struct logdir_made *made,
     return open_state(out, made, "", NULL) == 0
                ? 0
                : open_temporary(out, made, err);
+}
+
+/* What is there of it, or else would have to be made, may be used. */
+static bool may_be_made(const char *path)
+{
+    struct logdir_made made;
+    note_old(&made, path);
+    made.path[made.old_bytes] = '\0';
+    return check_directory(made.old_bytes > 0 ? made.path : "/", NULL) == 0;
+}
+
+int logdir_find_state(char **out, struct gpul_error *err)
+{
+    char path[PATH_MAX];
+    int rc = 0;
+    if (state_path(path, "", NULL) != 0 || !may_be_made(path)) {
+        rc = temporary_path(path, err);
+    }
+    *out = rc == 0 ? strdup(path) : NULL;
+    return rc != 0        ? rc
+           : *out != NULL ? 0
+                          : gpul_fail(err, GPUL_ENOMEM, "out of memory");
 }

@@ -35,6 +35,10 @@ int logdir_open_default(char **out, struct logdir_made *made,
 int logdir_open_state(char **out, struct logdir_made *made,
                       struct gpul_error *err);
 
+/* Where that is or would be; nothing is made, or tried. For who only looks for
+ * what another process of the user's puts there. Returns as above. */
+int logdir_find_state(char **out, struct gpul_error *err);
+
 /* Remove those folders again, as far as they are empty. */
 void logdir_unmake(const struct logdir_made *made);
 

@@ -33,7 +33,7 @@ enum {
 extern char **environ;
 
 struct step {
-    char srun[PATH_MAX];
+    char *srun;
     char front[PATH_MAX]; /* gpulaunch itself */
     char nodes[NUMBER_BYTES], tasks[NUMBER_BYTES], timeout[NUMBER_BYTES];
     char gpus[SRUNENV_GPUS_BYTES]; /* --gpus-per-node=4; "": it is not said */
@@ -51,21 +51,16 @@ static char *word(const char *text)
     return (char *)(uintptr_t)text;
 }
 
-static int find_srun(char out[PATH_MAX], struct gpul_error *err)
+static int find_srun(char **out, struct gpul_error *err)
 {
-    const char *at = getenv("PATH");
-    while (at != NULL && *at != '\0') {
-        size_t n = strcspn(at, ":");
-        int used = snprintf(out, PATH_MAX, "%.*s/srun", (int)n, at);
-        if (n > 0 && used < PATH_MAX && access(out, X_OK) == 0) {
-            return 0;
-        }
-        at += n + (at[n] == ':');
-    }
-    return gpul_fail(err, GPUL_ENOTFOUND,
-                     "this is a job of Slurm, but srun is not in PATH; add its "
-                     "directory, or name the nodes with --hosts to reach them "
-                     "by ssh");
+    int why = 0;
+    int rc = gpul_spawn_find(out, &why, "srun", getenv("PATH"), NULL, NULL);
+    return rc == 0 ? 0
+                   : gpul_fail(err, rc,
+                               "this is a job of Slurm, but srun is not in "
+                               "PATH (%s); add its directory, or name the "
+                               "nodes with --hosts to reach them by ssh",
+                               strerror(why));
 }
 
 static int prepare(struct reach *r, const struct plan *plan,
@@ -78,7 +73,7 @@ static int prepare(struct reach *r, const struct plan *plan,
     r->state = step;
     gpul_buf_init(&step->names, NAMES_BYTES_MAX);
     gpul_buf_init(&step->addresses, ADDRESSES_BYTES_MAX);
-    int rc = find_srun(step->srun, err);
+    int rc = find_srun(&step->srun, err);
     if (rc == 0) {
         rc = programs_find(step->front, "gpulaunch", err);
     }
@@ -250,6 +245,7 @@ static void release(struct reach *r)
     if (step != NULL) {
         gpul_buf_release(&step->names);
         gpul_buf_release(&step->addresses);
+        free(step->srun);
         free(step->environment);
         free(step->asked);
         free(step);

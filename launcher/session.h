@@ -10,9 +10,9 @@
 #include "common/error.h"
 #include "launcher/plan.h"
 
-/* The exit code for failures of gpulaunch itself, wrong usage included. */
 enum {
-    SESSION_EXIT_INTERNAL = 125,
+    SESSION_EXIT_DEADLINE = 40,  /* as of a worker that never became a member */
+    SESSION_EXIT_INTERNAL = 125, /* gpulaunch's own failure, wrong usage too */
     SESSION_EXIT_PIPE = 128 + 13, /* SIGPIPE: nobody reads standard output */
 };
 

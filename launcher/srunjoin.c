@@ -19,7 +19,6 @@
 #include "launcher/session.h"
 
 enum {
-    EXIT_DEADLINE = 40, /* as of a worker that never became a member */
     PAUSE_FIRST_MS = 20,
     PAUSE_LAST_MS = 500,
     DURATION_BYTES = 32,
@@ -189,7 +188,7 @@ int srunjoin_run(const struct plan *plan, struct gpul_error *err)
         rc = wait_for(&s, &m, err);
     }
     if (rc != 0) {
-        return rc == GPUL_ETIMEOUT ? EXIT_DEADLINE : SESSION_EXIT_INTERNAL;
+        return joining_exit_code(rc);
     }
     uint64_t gone_ms = gpul_clock_ms() - begin_ms;
     uint32_t left_ms = gone_ms < plan->join_timeout_ms

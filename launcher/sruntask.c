@@ -6,29 +6,17 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "launcher/variables.h"
 #include "proto/limits.h"
 
 enum { NUMBER_SHOWN = 24, PIECE_BYTES = 48 };
 
-struct lookup {
-    gpul_getenv_fn getenv;
-    void *arg;
-    struct gpul_error *err;
-};
-
-/* An empty value counts as unset. */
-static const char *get(const struct lookup *l, const char *name)
+static int need(const char **out, const struct variables *v, const char *name)
 {
-    const char *value = l->getenv(l->arg, name);
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
-static int need(const char **out, const struct lookup *l, const char *name)
-{
-    *out = get(l, name);
+    *out = variables_get(v, name);
     return *out != NULL
                ? 0
-               : gpul_fail(l->err, GPUL_EINVAL,
+               : gpul_fail(v->err, GPUL_EINVAL,
                            "srun has started gpulaunch many times, but %s is "
                            "not set; start it once, without srun, in the "
                            "batch script or within salloc",
@@ -36,13 +24,13 @@ static int need(const char **out, const struct lookup *l, const char *name)
 }
 
 /* It becomes part of a file's name. */
-static int check_number(const struct lookup *l, const char *name,
+static int check_number(const struct variables *v, const char *name,
                         const char *value)
 {
     size_t n = strlen(value);
     return n < NUMBER_SHOWN && strspn(value, "0123456789") == n
                ? 0
-               : gpul_fail(l->err, GPUL_EINVAL, "%s: \"%.80s\" is no number",
+               : gpul_fail(v->err, GPUL_EINVAL, "%s: \"%.80s\" is no number",
                            name, value);
 }
 
@@ -58,7 +46,7 @@ static void append_piece(char run[SRUNTASK_RUN_BYTES], const char *value)
     }
 }
 
-static void find_run(struct sruntask *t, const struct lookup *l)
+static void find_run(struct sruntask *t, const struct variables *v)
 {
     static const char *const names[] = {
         "SLURM_CLUSTER_NAME",   "SLURM_RESTART_COUNT",  "SLURM_JOB_START_TIME",
@@ -66,33 +54,33 @@ static void find_run(struct sruntask *t, const struct lookup *l)
     };
     t->run[0] = '\0';
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        append_piece(t->run, get(l, names[i]));
+        append_piece(t->run, variables_get(v, names[i]));
     }
 }
 
 static int find_place(struct sruntask *t, const struct allocation *a,
-                      const char **list, const struct lookup *l)
+                      const char **list, const struct variables *v)
 {
     const char *step = NULL, *task = NULL;
-    int rc = need(&step, l, "SLURM_STEP_ID");
+    int rc = need(&step, v, "SLURM_STEP_ID");
     if (rc == 0) {
-        rc = need(&task, l, "SLURM_PROCID");
+        rc = need(&task, v, "SLURM_PROCID");
     }
     if (rc == 0) {
-        rc = need(&t->node_name, l, "SLURMD_NODENAME");
+        rc = need(&t->node_name, v, "SLURMD_NODENAME");
     }
     if (rc == 0) {
-        rc = need(list, l, "SLURM_STEP_NODELIST");
+        rc = need(list, v, "SLURM_STEP_NODELIST");
     }
     if (rc == 0) {
-        rc = check_number(l, "SLURM_JOB_ID", a->job_id);
+        rc = check_number(v, "SLURM_JOB_ID", a->job_id);
     }
     if (rc == 0) {
-        rc = check_number(l, "SLURM_STEP_ID", step);
+        rc = check_number(v, "SLURM_STEP_ID", step);
     }
     if (rc == 0 &&
-        gpul_parse_count(&t->task, task, 0, t->count - 1, l->err) != 0) {
-        rc = gpul_wrap(l->err, GPUL_EINVAL, "SLURM_PROCID");
+        gpul_parse_count(&t->task, task, 0, t->count - 1, v->err) != 0) {
+        rc = gpul_wrap(v->err, GPUL_EINVAL, "SLURM_PROCID");
     }
     if (rc == 0) {
         snprintf(t->name, sizeof(t->name), "slurm-%s.%s", a->job_id, step);
@@ -104,21 +92,21 @@ int sruntask_find(struct sruntask *t, struct allocation *a,
                   gpul_getenv_fn getenv, void *getenv_arg,
                   struct gpul_error *err)
 {
-    const struct lookup l = {getenv, getenv_arg, err};
+    const struct variables v = {getenv, getenv_arg, err};
     const char *list = NULL;
     *t = (struct sruntask){0};
-    const char *tasks = get(&l, "SLURM_STEP_NUM_TASKS");
+    const char *tasks = variables_get(&v, "SLURM_STEP_NUM_TASKS");
     if (tasks == NULL ||
         gpul_parse_count(&t->count, tasks, 2, UINT32_MAX, NULL) != 0) {
         t->count = 0;
         return 0;
     }
-    int rc = find_place(t, a, &list, &l);
+    int rc = find_place(t, a, &list, &v);
     if (rc != 0) {
         *t = (struct sruntask){0};
         return rc;
     }
-    find_run(t, &l);
+    find_run(t, &v);
     a->variable = "SLURM_STEP_NODELIST";
     a->value = list;
     a->node_count = 0; /* that of the job; sruntask_settle counts */

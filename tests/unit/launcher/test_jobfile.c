@@ -40,6 +40,34 @@ static const char *below(const char *name)
     return path;
 }
 
+/* Who waits for a file makes nothing, and looks where another would put it. */
+static void test_looking(void **state)
+{
+    (void)state;
+    char found[PATH_MAX], elsewhere[PATH_MAX];
+    assert_int_equal(jobfile_default_folder(found, NULL), 0);
+    assert_string_equal(found, below("gpulaunch/jobs"));
+    assert_int_equal(access(below("gpulaunch"), F_OK), -1);
+    struct jobfile f;
+    assert_int_equal(jobfile_create(&f, NULL, "job-1", "text", 4, NULL), 0);
+    assert_int_equal(jobfile_default_folder(found, NULL), 0);
+    assert_memory_equal(f.path, found, strlen(found));
+    jobfile_remove(&f);
+
+    /* No place for it: both take the other one. */
+    setenv("TMPDIR", folder, 1);
+    setenv("XDG_STATE_HOME", "/dev/null", 1);
+    assert_int_equal(jobfile_default_folder(found, NULL), 0);
+    snprintf(elsewhere, sizeof(elsewhere), "%s/gpulaunch-%lu/jobs", folder,
+             (unsigned long)getuid());
+    assert_string_equal(found, elsewhere);
+    assert_int_equal(jobfile_create(&f, NULL, "job-1", "text", 4, NULL), 0);
+    assert_memory_equal(f.path, found, strlen(found));
+    jobfile_remove(&f);
+    unsetenv("TMPDIR");
+    setenv("XDG_STATE_HOME", folder, 1);
+}
+
 /* In gpulaunch/jobs, and no other folder is made; all of it goes again. */
 static void test_default(void **state)
 {
@@ -87,6 +115,7 @@ static void test_there_already(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_looking, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_default, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_others_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_there_already, set_up, tear_down),

@@ -210,6 +210,7 @@ static void test_terraform(void **state)
     struct manifest m = usual(MANIFEST_TERRAFORM);
     write(&out, &m);
     expect(&out, "--self-test=full -- train 'a b'\n");
+    expect(&out, "name_prefix = \"${substr(local.name, 0, 37)}-\"\n");
     expect(&out, "variable \"nodes\" {\n  type    = number\n  default = 3\n");
     gpul_buf_release(&out);
 }
