@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proto/crosscheck.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -344,6 +345,52 @@ int gpul_check_link_report(const ProtobufCMessage *message,
         return gpul_fail(err, GPUL_EPROTO,
                          "%u failures, and %zu bytes of what was missed",
                          m->failure_count, m->missed.len);
+    }
+    return 0;
+}
+
+int gpul_check_pair_start(const ProtobufCMessage *message,
+                          struct gpul_error *err)
+{
+    const Gpul__PairStart *m = (const Gpul__PairStart *)message;
+    if (m->node_rank >= m->node_count) {
+        return gpul_fail(err, GPUL_EPROTO, "node_rank %u is not below %u",
+                         m->node_rank, m->node_count);
+    }
+    return 0;
+}
+
+int gpul_check_pair_listening(const ProtobufCMessage *message,
+                              struct gpul_error *err)
+{
+    const Gpul__PairListening *m = (const Gpul__PairListening *)message;
+    if ((m->n_ports == 0) != (m->error[0] != 0)) {
+        return gpul_fail(err, GPUL_EPROTO, "has %zu ports and %s error",
+                         m->n_ports, m->error[0] != 0 ? "an" : "no");
+    }
+    return 0;
+}
+
+int gpul_check_trial_way(const ProtobufCMessage *message,
+                         struct gpul_error *err)
+{
+    const Gpul__TrialWay *m = (const Gpul__TrialWay *)message;
+    bool is_good = m->failure == GPUL__TRIAL_WAY__FAILURE__NONE;
+    if (is_good == (m->text[0] != 0)) {
+        return gpul_fail(err, GPUL_EPROTO, "%s",
+                         is_good ? "has a text and no failure"
+                                 : "has a failure and no text");
+    }
+    if ((m->bytes == 0) != (m->ns == 0)) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "has bytes without a time, or a "
+                         "time without bytes");
+    }
+    if (m->retransmits > m->segments || m->lone_retransmits > m->retransmits) {
+        return gpul_fail(err, GPUL_EPROTO,
+                         "%" PRIu64 " lone retransmits of %" PRIu64
+                         " in %" PRIu64 " segments",
+                         m->lone_retransmits, m->retransmits, m->segments);
     }
     return 0;
 }

@@ -43,5 +43,11 @@ int gpul_check_link_peers(const ProtobufCMessage *message,
                           struct gpul_error *err);
 int gpul_check_link_report(const ProtobufCMessage *message,
                            struct gpul_error *err);
+int gpul_check_pair_start(const ProtobufCMessage *message,
+                          struct gpul_error *err);
+int gpul_check_pair_listening(const ProtobufCMessage *message,
+                              struct gpul_error *err);
+int gpul_check_trial_way(const ProtobufCMessage *message,
+                         struct gpul_error *err);
 
 #endif

@@ -31,11 +31,13 @@
 #define GPUL_LINK_PEERS_BYTES_MAX (128u << 10)
 /* A bit for every endpoint of the largest job, and a few failures. */
 #define GPUL_LINK_REPORT_BYTES_MAX (GPUL_LINK_MISSED_BYTES_MAX + 1024u)
+/* Figures of two ways, each with a sentence. */
+#define GPUL_TRIAL_BYTES_MAX (4u << 10)
 /* GPUL_FACTS_MAX facts, each with a full value, stay below this. */
 #define GPUL_SURVEY_BYTES_MAX (384u << 10)
-/* One page of members, one of findings and the facts of a node, each with all
- * texts in full, stay below this together. */
-#define GPUL_EVENT_BYTES_MAX (1u << 20)
+/* One page of members, one of findings, of trials and of verdicts and the facts
+ * of a node, each with all texts in full, stay below this together. */
+#define GPUL_EVENT_BYTES_MAX (1152u << 10)
 /* GPUL_EXITS_MAX exits, each with a full text and path, and as much evidence
  * as a node may send, stay below this. */
 #define GPUL_EXITS_BYTES_MAX (384u << 10)
@@ -106,6 +108,12 @@
 #define GPUL_LINK_PAGE_NODES_MAX 896u
 #define GPUL_LINK_MISSED_BYTES_MAX (GPUL_NODES_MAX / 8u * GPUL_LINKS_MAX)
 #define GPUL_LINK_FAILURES_MAX 16u
+/* Networks of a node that trials between two nodes run on. */
+#define GPUL_RAILS_MAX GPUL_LINKS_MAX
+/* Trials, and verdicts, in one event. */
+#define GPUL_PAIRS_PAGE_MAX 64u
+#define GPUL_VERDICTS_PAGE_MAX 32u
+#define GPUL_EVIDENCE_BYTES_MAX 512u /* of a verdict */
 #define GPUL_ARGUMENTS_MAX 16384u
 #define GPUL_VARIABLES_MAX 4096u
 #define GPUL_ROLES_MAX 8u

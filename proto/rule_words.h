@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The words in which proto/rules.c, proto/rules_selftest.c,
- * proto/rules_links.c and proto/rules_check.c state the rules of
+ * proto/rules_links.c, proto/rules_pairs.c and proto/rules_check.c state the
+ * rules of
  * gpulaunch.proto. For these only.
  */
 #ifndef GPUL_PROTO_RULE_WORDS_H
@@ -86,6 +87,15 @@ extern const struct gpul_body_rule link_start_rule;
 extern const struct gpul_body_rule link_listening_rule;
 extern const struct gpul_body_rule link_peers_rule;
 extern const struct gpul_body_rule link_report_rule;
+
+/* Stated in rules_pairs.c. */
+extern const struct gpul_body_rule pair_start_rule;
+extern const struct gpul_body_rule pair_listening_rule;
+extern const struct gpul_body_rule trial_start_rule;
+extern const struct gpul_body_rule trial_result_rule;
+extern const struct gpul_body_rule pair_end_rule;
+extern const struct gpul_body_rule pair_row_rule;
+extern const struct gpul_body_rule pair_verdict_rule;
 
 /* Stated in rules_check.c. */
 extern const struct gpul_body_rule check_rule;

@@ -2,7 +2,8 @@
  *
  * The rules of every message type: gpulaunch.proto once more, with bounds.
  * Those of the self-test stand in rules_selftest.c, those of the proof of
- * addresses in rules_links.c, those of a check in rules_check.c.
+ * addresses in rules_links.c, those of trials in rules_pairs.c, those of a
+ * check in rules_check.c.
  */
 #include "proto/rule_words.h"
 
@@ -344,6 +345,8 @@ static const struct gpul_field_rule event_fields[] = {
     STRING("backend", NAME, 0, GPUL_TOKEN_BYTES_MAX),
     STRING("ranks", NAME, 0, GPUL_TEXT_BYTES_MAX),
     STRING("phase", NAME, 0, GPUL_TOKEN_BYTES_MAX),
+    MESSAGES("pairs", 0, GPUL_PAIRS_PAGE_MAX, pair_row_rule),
+    MESSAGES("verdicts", 0, GPUL_VERDICTS_PAGE_MAX, pair_verdict_rule),
     MESSAGES("findings", 0, GPUL_CHECK_PAGE_MAX, finding_rule),
     MESSAGES("facts", 0, GPUL_FACTS_MAX, fact_rule),
     MESSAGES("metrics", 0, GPUL_EXITS_MAX, metric_rule),
@@ -434,6 +437,11 @@ const struct gpul_body_rule *gpul_body_rule(uint32_t type)
         [GPUL__FRAME__BODY_LINK_LISTENING] = &link_listening_rule,
         [GPUL__FRAME__BODY_LINK_PEERS] = &link_peers_rule,
         [GPUL__FRAME__BODY_LINK_REPORT] = &link_report_rule,
+        [GPUL__FRAME__BODY_PAIR_START] = &pair_start_rule,
+        [GPUL__FRAME__BODY_PAIR_LISTENING] = &pair_listening_rule,
+        [GPUL__FRAME__BODY_TRIAL_START] = &trial_start_rule,
+        [GPUL__FRAME__BODY_TRIAL_RESULT] = &trial_result_rule,
+        [GPUL__FRAME__BODY_PAIR_END] = &pair_end_rule,
         [GPUL__FRAME__BODY_SURVEY_START] = &survey_start_rule,
         [GPUL__FRAME__BODY_SURVEY] = &survey_rule,
         [GPUL__FRAME__BODY_CLOCK_PING] = &clock_ping_rule,

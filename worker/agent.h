@@ -106,6 +106,7 @@ enum agent_probe_kind {
     AGENT_PROBE_SCOUT = 2, /* looks at the GPUs before the self-test: probe 0 */
     AGENT_PROBE_DEVICE = 3, /* one rank of the self-test on GPUs */
     AGENT_PROBE_WATCH = 4,  /* looks at the GPUs after it: probe 0 */
+    AGENT_PROBE_PAIRS = 6,  /* trials with other nodes: probe 0 */
     AGENT_PROBE_SURVEY = 5, /* of a check, looks at the node: probe 0 */
 };
 

@@ -57,6 +57,9 @@ static bool may_say(enum agent_probe_kind kind, Gpul__Frame__BodyCase what)
         return kind == AGENT_PROBE_SURVEY;
     case GPUL__FRAME__BODY_PROBE_PHASE: /* a scout's are of no phase */
         return kind == AGENT_PROBE_DEVICE || kind == AGENT_PROBE_SCOUT;
+    case GPUL__FRAME__BODY_PAIR_LISTENING:
+    case GPUL__FRAME__BODY_TRIAL_RESULT:
+        return kind == AGENT_PROBE_PAIRS;
     default:
         return false;
     }
@@ -142,6 +145,8 @@ static void on_answer(struct agent *a, uint32_t probe, const Gpul__Frame *frame)
             agent_clear_facts(a, frame->probe_facts);
         }
         break;
+    case AGENT_PROBE_PAIRS: /* has many */
+        break;
     }
 }
 
@@ -162,6 +167,10 @@ void agent_probe_message(struct agent *a, const struct agent_event *event)
         break;
     case GPUL__FRAME__BODY_PROBE_PHASE:
         on_phase(a, probe, frame);
+        break;
+    case GPUL__FRAME__BODY_PAIR_LISTENING:
+    case GPUL__FRAME__BODY_TRIAL_RESULT:
+        agent_pair_said(a, frame);
         break;
     default:
         on_answer(a, probe, frame);

@@ -3,7 +3,8 @@
  * What the parts of the agent share: agent.c has the actions, the clock and
  * the way out, agent_join.c the way in, agent_messages.c what the coordinator
  * says, agent_node.c what happens on the node, agent_keeper.c what its keeper
- * holds, agent_links.c the proof of addresses, agent_probes.c the self-test,
+ * holds, agent_links.c the proof of addresses, agent_pairs.c trials between
+ * two nodes, agent_probes.c the self-test,
  * agent_hearing.c what its probes say, agent_clear.c the wait for the memory of
  * the GPUs behind it, agent_survey.c what a check asks for. Nobody else
  * includes this.
@@ -49,6 +50,10 @@ struct agent_selftest {
     bool has_ids;      /* ProbeIds was passed on */
     bool is_stopped;   /* Stop was passed on */
     uint64_t deadline_ms;
+
+    /* Of PairStart. */
+    uint32_t idle_ms;
+    bool is_ending; /* PairEnd was passed on */
 
     /* Of ProbeBegin. */
     uint32_t first_rank;
@@ -252,6 +257,16 @@ void agent_clear_begin(struct agent *a);
 void agent_clear_facts(struct agent *a, const Gpul__ProbeFacts *facts);
 void agent_clear_looked(struct agent *a, const char *how);
 void agent_clear_tick(struct agent *a);
+
+/* ---- trials between two nodes: agent_pairs.c ----------------------------- */
+
+/* False: out of place. */
+bool agent_pair_start(struct agent *a, const Gpul__Frame *frame);
+bool agent_pair_order(struct agent *a, const Gpul__Frame *frame);
+
+/* What its probe says, and its end. */
+void agent_pair_said(struct agent *a, const Gpul__Frame *frame);
+void agent_pair_ended(struct agent *a, const char *how);
 
 /* A round of probes begins; all are killed when this is over. */
 void agent_probes_begin(struct agent *a, uint64_t deadline_ms);

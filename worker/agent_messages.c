@@ -276,6 +276,9 @@ static void on_input(struct agent *a, const Gpul__Input *input)
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_CONNECT) |                       \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_BEGIN) |                         \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_IDS) |                           \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PAIR_START) |                          \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_TRIAL_START) |                         \
+     GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PAIR_END) |                            \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_LAUNCH) |                              \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_SIGNAL) |                              \
      GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_INPUT) |                               \
@@ -317,6 +320,11 @@ static bool obey_test(struct agent *a, const Gpul__Frame *frame)
         return agent_link_start(a, frame->link_start);
     case GPUL__FRAME__BODY_LINK_PEERS:
         return agent_link_peers(a, frame->link_peers);
+    case GPUL__FRAME__BODY_PAIR_START:
+        return agent_pair_start(a, frame);
+    case GPUL__FRAME__BODY_TRIAL_START:
+    case GPUL__FRAME__BODY_PAIR_END:
+        return agent_pair_order(a, frame);
     case GPUL__FRAME__BODY_PROBE_START:
         return agent_probe_start(a, frame);
     case GPUL__FRAME__BODY_PROBE_CONNECT:

@@ -271,6 +271,8 @@ static void report(struct agent *a, uint32_t probe, const char *how)
     }
     if (a->test.kind == AGENT_PROBE_SCOUT) {
         send_no_facts(a, how);
+    } else if (a->test.kind == AGENT_PROBE_PAIRS) {
+        agent_pair_ended(a, how);
     } else if (a->test.kind == AGENT_PROBE_SURVEY) {
         agent_survey_failed(a, how);
     } else {

@@ -92,8 +92,9 @@ static void start_probe(struct client *c, const struct agent_action *action)
         .n = action->n,
     };
     int rc = 0;
-    bool has_site =
-        action->kind != AGENT_PROBE_HOST && action->kind != AGENT_PROBE_SURVEY;
+    bool has_site = action->kind != AGENT_PROBE_HOST &&
+                    action->kind != AGENT_PROBE_PAIRS &&
+                    action->kind != AGENT_PROBE_SURVEY;
     if (has_site) {
         rc = workload_fill_probe(c->workload, c->agent, action->kind,
                                  action->rank, &start, &err);

@@ -13,6 +13,7 @@
 #include "worker/probe_channel.h"
 #include "worker/probe_gpu.h"
 #include "worker/probe_host.h"
+#include "worker/probe_pairs.h"
 #include "worker/probe_scout.h"
 #include "worker/probe_survey.h"
 
@@ -46,6 +47,7 @@ static int serve(struct probe *p, struct gpul_error *err)
     static const uint64_t allowed =
         GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_START) |
         GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PROBE_BEGIN) |
+        GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PAIR_START) |
         GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_SURVEY_START);
     Gpul__Frame *first = NULL;
     int status =
@@ -61,6 +63,11 @@ static int serve(struct probe *p, struct gpul_error *err)
         if (!p->has_gpu_libraries) { /* a thread that hangs reads it */
             gpul_message_release(first);
         }
+        return status;
+    }
+    if (first->body_case == GPUL__FRAME__BODY_PAIR_START) {
+        status = probe_pairs_serve(&p->channel, first->pair_start, err);
+        gpul_message_release(first);
         return status;
     }
     if (first->body_case == GPUL__FRAME__BODY_SURVEY_START) {

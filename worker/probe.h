@@ -7,6 +7,7 @@
  *     ProbeStart          the ring on host memory    worker/probe_host.h
  *     ProbeStart (NCCL)   a look at GPUs             worker/probe_scout.h
  *     ProbeBegin          a rank on one GPU          worker/probe_gpu.h
+ *     PairStart           trials between two nodes   worker/probe_pairs.h
  *     SurveyStart         a look at the node         worker/probe_survey.h
  *
  * Edge.

@@ -74,6 +74,9 @@ enum fake_timer {
     FAKE_FACTS,
     FAKE_LISTENING,
     FAKE_RESULT,
+    FAKE_PAIRS, /* its probe of the pair trials listens */
+    FAKE_TRIAL,
+    FAKE_PAIRS_OVER,
     FAKE_STOPPED, /* what is left of its ranks has ended */
     FAKE_IDLE,
     FAKE_INPUT, /* its ranks take what input has come */
@@ -143,6 +146,15 @@ struct fake_node {
     uint64_t step_ms;  /* from one step of a probe to the next */
     struct fake_probe probes[FAKE_PROBES_MAX]; /* more of them behave */
 
+    /* Pair trials: GB/s at most, and what its probe does. */
+    double pair_gbps;
+    uint64_t trial_ms;
+    const char *pair_error;  /* why it listens nowhere */
+    bool never_pairs;        /* nothing is heard of it */
+    uint32_t hangs_in_trial; /* this one, from 1; 0: none */
+    uint32_t dies_in_trial;
+    bool never_ends_pairs;
+
     const char *ready_error;
     const char *probe_error;
     bool probe_is_remote; /* that is of another probe's end */
@@ -186,6 +198,8 @@ struct fake_node {
     uint32_t probe_world;
     bool sweeps_node; /* its probes were told to */
     uint32_t id_count;
+    uint32_t trial; /* that it was ordered last, and with whom */
+    uint32_t trial_peer;
     uint64_t credit_bytes;
     bool has_input; /* some has come; of this generation, and so on */
     uint64_t input_bytes;
@@ -237,6 +251,9 @@ struct cluster {
     /* NULL: every rank runs for 100 ms and ends with 0. */
     struct rank_plan (*plan)(struct cluster *c, uint32_t rank,
                              uint32_t generation);
+    /* GB/s of the path between two nodes, by their indices, 0: there is none.
+     * NULL: as fast as the nodes are. */
+    double (*path_gbps)(struct cluster *c, uint32_t from, uint32_t to);
     struct gpul_rng rng;
     void *arg;
     struct watch *watch; /* NULL: nobody judges */

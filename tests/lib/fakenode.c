@@ -10,6 +10,7 @@
 #include "tests/lib/fakecheck.h"
 #include "tests/lib/fakeinput.h"
 #include "tests/lib/fakelinks.h"
+#include "tests/lib/fakepairs.h"
 #include "tests/lib/fakeprobes.h"
 #include "tests/lib/fakeranks.h"
 
@@ -290,6 +291,16 @@ void fake_message(struct cluster *c, uint32_t index, const Gpul__Frame *frame)
                             frame->link_peers->page_count,
                     FAKE_DIALED, node->probe_ms);
         return;
+    case GPUL__FRAME__BODY_PAIR_START:
+        plan_answer(c, index, node->never_pairs, FAKE_PAIRS, node->listen_ms);
+        return;
+    case GPUL__FRAME__BODY_TRIAL_START:
+        fake_pairs_order(c, index, frame->trial_start);
+        return;
+    case GPUL__FRAME__BODY_PAIR_END:
+        plan_answer(c, index, node->never_ends_pairs, FAKE_PAIRS_OVER,
+                    node->listen_ms);
+        return;
     case GPUL__FRAME__BODY_PROBE_START:
         start_probe(c, index, frame->probe_start);
         return;
@@ -443,6 +454,12 @@ void fake_timer(struct cluster *c, uint32_t index, enum fake_timer timer,
         fake_links_listen(c, index);
     } else if (timer == FAKE_DIALED) {
         fake_links_report(c, index);
+    } else if (timer == FAKE_PAIRS) {
+        fake_pairs_listen(c, index);
+    } else if (timer == FAKE_TRIAL) {
+        fake_pairs_tell(c, index);
+    } else if (timer == FAKE_PAIRS_OVER) {
+        fake_pairs_end(c, index);
     } else if (timer == FAKE_FACTS && node->never_facts) {
         fake_scout_hang(c, index);
         plan_answer(c, index, false, FAKE_FACTS, SAY_EVERY_MS);

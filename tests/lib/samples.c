@@ -7,6 +7,7 @@
 #include "proto/limits.h"
 #include "tests/lib/samples_check.h"
 #include "tests/lib/samples_links.h"
+#include "tests/lib/samples_pairs.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define BYTES(text)                                                            \
@@ -528,6 +529,10 @@ static Gpul__Event event = {
     .backend = backend,
     .ranks = ranks,
     .phase = phase,
+    .n_pairs = SAMPLE_PAIR_ROWS,
+    .pairs = sample_pair_rows,
+    .n_verdicts = SAMPLE_PAIR_VERDICTS,
+    .verdicts = sample_pair_verdicts,
     .n_findings = COUNT(sample_findings),
     .findings = sample_findings,
     .n_facts = COUNT(sample_facts),
@@ -615,6 +620,11 @@ static void *const bodies[] = {
     [GPUL__FRAME__BODY_LINK_LISTENING] = &sample_link_listening,
     [GPUL__FRAME__BODY_LINK_PEERS] = &sample_link_peers,
     [GPUL__FRAME__BODY_LINK_REPORT] = &sample_link_report,
+    [GPUL__FRAME__BODY_PAIR_START] = &sample_pair_start,
+    [GPUL__FRAME__BODY_PAIR_LISTENING] = &sample_pair_listening,
+    [GPUL__FRAME__BODY_TRIAL_START] = &sample_trial_start,
+    [GPUL__FRAME__BODY_TRIAL_RESULT] = &sample_trial_result,
+    [GPUL__FRAME__BODY_PAIR_END] = &sample_pair_end,
     [GPUL__FRAME__BODY_SURVEY_START] = &sample_survey_start,
     [GPUL__FRAME__BODY_SURVEY] = &sample_survey,
     [GPUL__FRAME__BODY_CLOCK_PING] = &sample_clock_ping,

@@ -75,6 +75,18 @@ static bool describe(char *text, size_t n, const Gpul__Frame *f)
         snprintf(text, n, "link_peers %u/%u: %s", f->link_peers->page + 1,
                  f->link_peers->page_count, f->link_peers->addresses);
         return true;
+    case GPUL__FRAME__BODY_PAIR_START:
+        snprintf(text, n, "pair_start %s", f->pair_start->addresses[0]);
+        return true;
+    case GPUL__FRAME__BODY_TRIAL_START:
+        snprintf(text, n, "trial %u with %u at %s:%u%s", f->trial_start->trial,
+                 f->trial_start->peer_rank, f->trial_start->peer_address,
+                 f->trial_start->peer_port,
+                 f->trial_start->dials_first ? ", dials first" : "");
+        return true;
+    case GPUL__FRAME__BODY_PAIR_END:
+        snprintf(text, n, "pair_end");
+        return true;
     case GPUL__FRAME__BODY_PROBE_START:
         describe_start(text, n, f->probe_start);
         return true;
@@ -121,6 +133,28 @@ void trace_node_frame(struct cluster *c, const struct sim_link *link,
     if (c->is_traced && describe(text, sizeof(text), frame)) {
         cluster_note(c, "%s <- %s",
                      link == NULL ? "all" : c->nodes[link->node].name, text);
+    }
+}
+
+static void trace_pairs(struct cluster *c, const Gpul__Event *e)
+{
+    static const char *const states[] = {
+        "unknown", "ok", "slow", "lossy", "blocked", "unreachable", "congested",
+    };
+    for (size_t i = 0; i < e->n_pairs; i++) {
+        const Gpul__PairRow *row = e->pairs[i];
+        cluster_note(c, "user:   round %u%s: %s > %s %.3f, < %.3f GB/s%s%s",
+                     row->round, row->is_alone ? " alone" : "", row->a, row->b,
+                     row->a_to_b_gbps, row->b_to_a_gbps,
+                     row->error[0] != 0 ? "; " : "", row->error);
+    }
+    for (size_t i = 0; i < e->n_verdicts; i++) {
+        const Gpul__PairVerdict *v = e->verdicts[i];
+        if (v->state != GPUL__PAIR_VERDICT__STATE__OK) {
+            cluster_note(c, "user:   %s%s%s %s %s, round %u: %s", v->a,
+                         v->b[0] != 0 ? " - " : "", v->b, states[v->state],
+                         v->direction, v->rounds, v->text);
+        }
     }
 }
 
@@ -199,6 +233,7 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
         trace_links(c, e);
     }
     trace_findings(c, e);
+    trace_pairs(c, e);
     for (size_t i = 0; i < e->n_rows; i++) {
         const Gpul__SelfTestRow *row = e->rows[i];
         cluster_note(c, "user:   %llu B: %llu ns, algbw %.3f busbw %.3f GB/s",

@@ -140,6 +140,9 @@ static void say_frame(struct play *p, const Gpul__Frame *f)
             say(p, "stage %u", f->probe_phase->stage);
         }
         break;
+    case GPUL__FRAME__BODY_PAIR_END:
+        say(p, "%s:%s", name, f->pair_end->error);
+        break;
     case GPUL__FRAME__BODY_STOP:
         say(p, "%s:%u:%u", name, f->stop->signal, f->stop->grace_ms);
         break;
@@ -213,6 +216,7 @@ static void say_action(struct play *p, const struct agent_action *action)
         [AGENT_PROBE_SCOUT] = "start_scout(",
         [AGENT_PROBE_DEVICE] = "start_device(",
         [AGENT_PROBE_WATCH] = "start_watch(",
+        [AGENT_PROBE_PAIRS] = "start_pairs(",
     };
     bool is_start = action->type == AGENT_START_PROBE;
     say(p, "%s", is_start ? starts[action->kind] : names[action->type]);
@@ -329,6 +333,31 @@ const char *play_probe_says(struct play *p, uint32_t probe, Gpul__Frame *frame)
     struct agent_event event = {
         .type = AGENT_EVENT_PROBE_MESSAGE, .probe = probe, .frame = frame};
     return play_step(p, &event);
+}
+
+const char *play_pair_listening(struct play *p)
+{
+    uint32_t port = 40000;
+    Gpul__PairListening listening = GPUL__PAIR_LISTENING__INIT;
+    listening.ports = &port;
+    listening.n_ports = 1;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_PAIR_LISTENING;
+    frame.pair_listening = &listening;
+    return play_probe_says(p, 0, &frame);
+}
+
+const char *play_trial_result(struct play *p)
+{
+    Gpul__TrialWay way = GPUL__TRIAL_WAY__INIT;
+    Gpul__TrialResult result = GPUL__TRIAL_RESULT__INIT;
+    result.trial = 1;
+    result.sending = &way;
+    result.receiving = &way;
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    frame.body_case = GPUL__FRAME__BODY_TRIAL_RESULT;
+    frame.trial_result = &result;
+    return play_probe_says(p, 0, &frame);
 }
 
 const char *play_probe_ended(struct play *p, uint32_t probe, const char *how)

@@ -48,6 +48,9 @@ const char *play_keeper_lost(struct play *p, const char *unclean);
 /* The probe over host memory: its address, its result. */
 const char *play_listening(struct play *p);
 const char *play_probe_result(struct play *p);
+/* The probe of trials. */
+const char *play_pair_listening(struct play *p);
+const char *play_trial_result(struct play *p);
 /* The scout: "GPU-0", ..., each with so much memory in use; or why not. */
 const char *play_facts(struct play *p, uint32_t devices, uint64_t used_mib);
 
@@ -77,6 +80,10 @@ const char *play_roster(struct play *p);
 /* Token 77; the only page. */
 const char *play_link_start(struct play *p);
 const char *play_link_peers(struct play *p);
+/* An order within 5 s; a trial of 9 s. */
+const char *play_pair_start(struct play *p);
+const char *play_trial_start(struct play *p);
+const char *play_pair_end(struct play *p);
 const char *play_probe_start(struct play *p);
 const char *play_probe_connect(struct play *p);
 /* Look at the GPUs, 5 s; then this many probes from rank 4 on: 3 s a phase,

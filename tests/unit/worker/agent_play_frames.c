@@ -88,6 +88,28 @@ const char *play_link_peers(struct play *p)
           body.deadline_ms = 5000);
 }
 
+const char *play_pair_start(struct play *p)
+{
+    char address[] = "10.0.0.1";
+    char *addresses[] = {address};
+    SPEAK(p, PAIR_START, pair_start, Gpul__PairStart, body.node_count = 2,
+          body.addresses = addresses, body.n_addresses = 1,
+          body.idle_ms = 5000);
+}
+
+const char *play_trial_start(struct play *p)
+{
+    char address[] = "10.0.0.2";
+    SPEAK(p, TRIAL_START, trial_start, Gpul__TrialStart, body.trial = 1,
+          body.peer_rank = 1, body.peer_address = address, body.peer_port = 5,
+          body.run_ms = 200, body.bytes_max = 1, body.deadline_ms = 9000);
+}
+
+const char *play_pair_end(struct play *p)
+{
+    SPEAK(p, PAIR_END, pair_end, Gpul__PairEnd, (void)body);
+}
+
 const char *play_probe_start(struct play *p)
 {
     char address[] = "10.0.0.1";
