@@ -12,6 +12,7 @@
  *   placing.c     ranks given out, ports reported
  *   checking.c    mode CHECK: facts, findings and their end (checking.h)
  *   linking.c     nodes that dial each other, and the addresses they get
+ *   pairphase.c, pairreport.c  pairs of nodes are measured (pairphase.h)
  *   members.c     who is where, for the front end
  *   selftest.c    which self-test, the one on host memory, its failures
  *   gputest.c     the self-test on GPUs
@@ -44,6 +45,7 @@
 #include "coordinator/outbox.h"
 #include "coordinator/outcome.h"
 #include "coordinator/pace.h"
+#include "coordinator/pairphase.h"
 #include "coordinator/phase.h"
 #include "coordinator/probes.h"
 #include "coordinator/relay_input.h"
@@ -158,6 +160,7 @@ struct rendezvous {
     struct probes scouts; /* GPUs; by node, what each has said */
     struct probes probes;
     struct ids ids;
+    struct pairtest pairtest; /* empty but in PAIRING */
     struct checking checking; /* empty but in mode CHECK */
 
     uint64_t *rank_ended; /* bits, by rank */

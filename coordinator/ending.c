@@ -330,6 +330,7 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
         }
         return;
     case PHASE_ASSIGNING:
+    case PHASE_RESTARTING:
         if (r->launches > 0) {
             lost_with_ranks(r, node, why); /* the command has run before */
         } else {
@@ -339,6 +340,7 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
     case PHASE_SURVEY:
     case PHASE_LINKS:
     case PHASE_DIALING:
+    case PHASE_PAIRING:
     case PHASE_FACTS:
     case PHASE_CUDA:
     case PHASE_UID:
@@ -353,13 +355,6 @@ void ending_lost(struct rendezvous *r, struct node *node, const char *why)
     case PHASE_RUNNING:
         if (!node->is_idle) {
             lost_with_ranks(r, node, why);
-        }
-        return;
-    case PHASE_RESTARTING:
-        if (r->launches > 0) {
-            lost_with_ranks(r, node, why);
-        } else {
-            lost_before_launch(r, node, why);
         }
         return;
     case PHASE_DRAINING:
@@ -461,6 +456,9 @@ void ending_deadline(struct rendezvous *r)
         return;
     case PHASE_DIALING:
         decide_late(r, "dialled the others", linking_bound_ms(r));
+        return;
+    case PHASE_PAIRING:
+        decide_late(r, pairphase_doing(r), pairphase_bound_ms(r));
         return;
     case PHASE_FACTS:
     case PHASE_CUDA:

@@ -7,7 +7,8 @@
 /* To begin anew, or for good. */
 #define STOPS (BIT(RESTARTING) | BIT(DRAINING))
 /* What may follow once every address stands. */
-#define TESTS (BIT(LISTENING) | BIT(FACTS) | BIT(REPORTING) | BIT(RUNNING))
+#define TESTS                                                                  \
+    (BIT(PAIRING) | BIT(LISTENING) | BIT(FACTS) | BIT(REPORTING) | BIT(RUNNING))
 #define ON_GPUS "self-test phase "
 
 static const struct {
@@ -21,6 +22,7 @@ static const struct {
                       BIT(LINKS) | TESTS | STOPS},
     [PHASE_LINKS] = {"opening its addresses", BIT(DIALING) | STOPS},
     [PHASE_DIALING] = {"dialling the others", TESTS | STOPS},
+    [PHASE_PAIRING] = {"measuring pairs of nodes", TESTS | STOPS},
     [PHASE_FACTS] = {ON_GPUS "facts",
                      BIT(CUDA) | BIT(LISTENING) | BIT(RUNNING) | STOPS},
     [PHASE_CUDA] = {ON_GPUS "cuda", BIT(UID) | STOPS},

@@ -33,6 +33,7 @@ enum phase {
     PHASE_SURVEY,     /* mode CHECK: for every node's facts */
     PHASE_LINKS,      /* for every node to listen on its addresses */
     PHASE_DIALING,    /* for every node to have dialled all others */
+    PHASE_PAIRING,    /* mode CHECK: for the pair trials, see pairphase.c */
     PHASE_FACTS,      /* self-test on GPUs: for every scout's facts */
     PHASE_CUDA,       /* for a context on every device */
     PHASE_UID,        /* for every root's unique ID */

@@ -23,7 +23,10 @@ static uint64_t member_mask(const struct rendezvous *r)
     }
     if (r->job.is_check) {
         mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_SURVEY) |
-                GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_CLOCK_PONG);
+                GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_CLOCK_PONG) |
+                GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PAIR_LISTENING) |
+                GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_TRIAL_RESULT) |
+                GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_PAIR_END);
     }
     mask |= GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_OUTPUT) |
             GPUL_MESSAGE_BIT(GPUL__FRAME__BODY_INPUT_CREDIT) |
@@ -107,6 +110,7 @@ void placing_begin(struct rendezvous *r, const char *why)
     r->is_launched = false;
     gputest_release(r); /* what an earlier generation has found out */
     links_release(&r->links);
+    pairtest_release(&r->pairtest);
     core_await_all(r);
     if (r->generation == 1) {
         core_send_all_bytes(r, &r->job.frame);
@@ -165,5 +169,9 @@ void placing_ready(struct rendezvous *r, struct node *node,
 void placing_announce(struct rendezvous *r, const char *why)
 {
     send_roster(r);
-    selftest_begin(r, why);
+    if (r->job.is_check) {
+        pairphase_begin(r, why);
+    } else {
+        selftest_begin(r, why);
+    }
 }

@@ -49,6 +49,7 @@ void rendezvous_destroy(struct rendezvous *r)
     gputest_release(r);
     checking_release(r);
     links_release(&r->links);
+    pairtest_release(&r->pairtest);
     input_release(&r->input);
     stalls_release(&r->stalls);
     outcome_release(&r->outcome);
@@ -91,6 +92,15 @@ static void generation_message(struct rendezvous *r, struct node *node,
         return;
     case GPUL__FRAME__BODY_LINK_REPORT:
         linking_report(r, node, frame->link_report);
+        return;
+    case GPUL__FRAME__BODY_PAIR_LISTENING:
+        pairphase_listening(r, node, frame->pair_listening);
+        return;
+    case GPUL__FRAME__BODY_TRIAL_RESULT:
+        pairphase_result(r, node, frame->trial_result);
+        return;
+    case GPUL__FRAME__BODY_PAIR_END:
+        pairphase_ended(r, node, frame->pair_end);
         return;
     case GPUL__FRAME__BODY_PROBE_LISTENING:
         selftest_listening(r, node, frame->probe_listening);
