@@ -9,8 +9,8 @@
 static const enum option shared[] = {
     OPTION_TIMEOUT, OPTION_JOIN_TIMEOUT, OPTION_LOG_DIR, OPTION_JSON,
     OPTION_COLOR,   OPTION_VERBOSE,      OPTION_QUIET,   OPTION_EXPLAIN,
-    OPTION_STRICT,  OPTION_DATA_DIR,     OPTION_RECORD,  OPTION_HELP,
-    OPTION_VERSION,
+    OPTION_STRICT,  OPTION_DATA_DIR,     OPTION_RECORD,  OPTION_HTML,
+    OPTION_JUNIT,   OPTION_PROMETHEUS,   OPTION_HELP,    OPTION_VERSION,
 };
 
 /* Of check alone: where the nodes are, and the self-test. */
@@ -82,16 +82,30 @@ void cli_doctor_apply(struct plan *plan)
     plan->self_test = PLAN_SELF_TEST_OFF;
 }
 
+static const char **drawing_of(struct drawings *all, enum option option)
+{
+    return option == OPTION_RECORD  ? &all->record
+           : option == OPTION_HTML  ? &all->html
+           : option == OPTION_JUNIT ? &all->junit
+                                    : &all->prometheus;
+}
+
+static int set_drawing(const char **path, const char *value,
+                       const char *spelling, struct gpul_error *err)
+{
+    *path = value;
+    return value[0] != '\0' ? 0
+                            : gpul_fail(err, GPUL_EINVAL,
+                                        "%s: empty; give a file", spelling);
+}
+
 int cli_check_set(struct plan *plan, enum option option, const char *value,
                   struct gpul_error *err)
 {
     const char *spelling = plan->settings[option].spelling;
-    if (option == OPTION_RECORD && value[0] == '\0') {
-        return gpul_fail(err, GPUL_EINVAL, "%s: empty; give a file", spelling);
-    }
-    if (option == OPTION_RECORD) {
-        plan->record_path = value;
-        return 0;
+    if (option != OPTION_DATA_DIR) {
+        return set_drawing(drawing_of(&plan->drawings, option), value, spelling,
+                           err);
     }
     if (value[0] != '/') {
         return gpul_fail(err, GPUL_EINVAL,

@@ -30,7 +30,8 @@ bool cli_join_has(enum option option)
 bool cli_run_has(enum option option)
 {
     return option != OPTION_NAME && option != OPTION_STRICT &&
-           option != OPTION_DATA_DIR && option != OPTION_RECORD;
+           option != OPTION_DATA_DIR &&
+           (option < OPTION_RECORD || option > OPTION_PROMETHEUS);
 }
 
 static int set_name(const char **out, const char *value, size_t bytes_max,

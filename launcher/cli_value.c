@@ -477,6 +477,9 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
     case OPTION_RESULT:
         return set_text(&plan->result_path, value, "a file", spelling, err);
     case OPTION_RECORD:
+    case OPTION_HTML:
+    case OPTION_JUNIT:
+    case OPTION_PROMETHEUS:
     case OPTION_DATA_DIR:
         return cli_check_set(plan, option, value, err);
     case OPTION_RANK:

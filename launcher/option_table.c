@@ -11,6 +11,13 @@
 #define OUTPUT "Input and output"
 #define LOOKING "Looking without running"
 
+/* What can be drawn of a record. */
+#define DRAWN(NAME, VARIABLE, WHAT)                                            \
+    {                                                                          \
+        .name = NAME, .value = "FILE", .environment = "GPULAUNCH_" VARIABLE,   \
+        .group = JUDGING, .help = "The same as " WHAT "."                      \
+    }
+
 static const struct gpul_option table[] = {
     [OPTION_LOCAL] = {.name = "local",
                       .environment = "GPULAUNCH_LOCAL",
@@ -226,6 +233,9 @@ static const struct gpul_option table[] = {
                        .group = JUDGING,
                        .help = "Of check and doctor: write all that was found "
                                "to this file, for gpulaunch report and diff."},
+    [OPTION_HTML] = DRAWN("html", "HTML", "one page for a browser"),
+    [OPTION_JUNIT] = DRAWN("junit", "JUNIT", "JUnit XML"),
+    [OPTION_PROMETHEUS] = DRAWN("prometheus", "PROMETHEUS", "Prometheus text"),
     [OPTION_TIMEOUT] = {.name = "timeout",
                         .value = "TIME",
                         .environment = "GPULAUNCH_TIMEOUT",

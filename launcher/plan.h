@@ -162,9 +162,8 @@ struct plan {
     uint32_t bind;         /* gpul.Bind */
     const char *interface; /* names and addresses, NULL: any */
     bool emulates_slurm;
-    bool is_strict;          /* verb check: doubts fail it */
-    const char *data_dir;    /* absolute; NULL: none */
-    const char *record_path; /* NULL: none */
+    bool is_strict;       /* verb check: doubts fail it */
+    const char *data_dir; /* absolute; NULL: none */
     bool is_dry_run;
     bool is_json;
     bool is_explained;

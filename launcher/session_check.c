@@ -8,8 +8,8 @@
 #include "launcher/checkdossier.h"
 #include "launcher/checktable.h"
 #include "launcher/dossier_json.h"
+#include "launcher/drawing.h"
 #include "launcher/json.h"
-#include "launcher/savefile.h"
 #include "launcher/session_internal.h"
 
 enum { DATA_BYTES_MAX = 1 << 30 };
@@ -51,21 +51,23 @@ static void print_object(struct session *s, const struct dossier *d)
     gpul_buf_release(&out);
 }
 
-/* A record that cannot be saved is at least printed. */
-static void save_record(struct session *s, const struct dossier *d)
+/* A file that cannot be written takes none of the others along. */
+static void write_drawings(struct session *s, const struct dossier *d)
 {
-    struct gpul_buf out;
-    struct gpul_error err = {0};
-    gpul_buf_init(&out, DATA_BYTES_MAX);
-    if (dossier_print(&out, d) != 0) {
-        progress_fault(&s->progress, "no memory for the record");
-    } else if (savefile_write(s->plan->record_path, out.data, out.used, &err) !=
-               0) {
-        progress_fault(&s->progress,
-                       "the record was not saved: %s; it was:", err.text);
-        console_say(s->console, (const char *)out.data, out.used);
+    const struct drawings *all = &s->plan->drawings;
+    const struct drawings each[] = {
+        {.record = all->record},
+        {.html = all->html},
+        {.junit = all->junit},
+        {.prometheus = all->prometheus},
+    };
+    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+        struct gpul_error err = {0};
+        if (drawing_write(&each[i], d, &err) != 0) {
+            s->has_lost_record = true;
+            progress_fault(&s->progress, "not written: %s", err.text);
+        }
     }
-    gpul_buf_release(&out);
 }
 
 void session_report_check(struct session *s)
@@ -88,8 +90,6 @@ void session_report_check(struct session *s)
     } else {
         print_table(s);
     }
-    if (s->plan->record_path != NULL) {
-        save_record(s, &d);
-    }
+    write_drawings(s, &d);
     dossier_release(&d);
 }

@@ -76,6 +76,7 @@ struct session {
     struct patience readers[SESSION_READERS]; /* by console_stream */
     bool are_ranks_over;                      /* all have ended */
     bool is_wait_told;
+    bool has_lost_record; /* of a check: a file could not be written */
     bool is_reported;
     bool is_closing;
 };

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/drawing.h"
 #include "launcher/job_message.h"
 #include "launcher/jobsecret.h"
 #include "launcher/logdir.h"
@@ -64,12 +65,10 @@ static int prepare_logs(struct session *s, struct gpul_error *err)
 
 static int prepare_result(const struct session *s, struct gpul_error *err)
 {
-    const char *record = s->plan->record_path;
-    const char *path = record != NULL ? record : s->plan->result_path;
+    const char *path = s->plan->result_path;
     int rc = path != NULL ? savefile_check(path, err) : 0;
-    return rc == 0 ? 0
-                   : gpul_wrap(err, rc, "%s",
-                               record != NULL ? "--record" : "--result");
+    return rc == 0 ? drawing_check(&s->plan->drawings, err)
+                   : gpul_wrap(err, rc, "--result");
 }
 
 /* GPUs of this machine show as device files, whatever driver library. */

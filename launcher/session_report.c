@@ -27,7 +27,9 @@ enum {
 int session_exit_code(const struct session *s)
 {
     int code = (int)s->record.end->exit_code;
-    bool is_spoilt = (s->lost_output != 0 || s->lost_input != 0) && code == 0;
+    bool is_lost =
+        s->lost_output != 0 || s->lost_input != 0 || s->has_lost_record;
+    bool is_spoilt = is_lost && code == 0;
     if (s->lost_output == EPIPE && (is_spoilt || !s->is_loss_late)) {
         return SESSION_EXIT_PIPE;
     }
