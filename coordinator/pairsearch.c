@@ -153,7 +153,8 @@ void pairsearch_report(struct pairsearch *s, uint32_t index,
                        const struct pairsearch_measure *measure)
 {
     if (s->is_reported || s->kind == PAIRSEARCH_GROUPS ||
-        index >= s->pair_count) {
+        index >= s->pair_count ||
+        s->pair_records[index] == PAIRSEARCH_NO_RECORD) {
         return;
     }
     struct pairsearch_record *r = &s->records[s->pair_records[index]];
@@ -191,6 +192,12 @@ static bool has_met(const struct pairsearch *s, uint32_t a, uint32_t b)
 static bool may_meet(const void *arg, uint32_t a, uint32_t b)
 {
     return a != b && !has_met(arg, a, b);
+}
+
+static bool may_meet_again(const void *arg, uint32_t a, uint32_t b)
+{
+    (void)arg;
+    return a != b;
 }
 
 static void add_record(struct pairsearch *s, uint32_t index)
@@ -267,8 +274,8 @@ static void add_closing(struct pairsearch *s)
     }
 }
 
-/* All others, but for those that cost a time-out each. */
-static void add_far(struct pairsearch *s)
+/* All that are in no pair yet, but for those that cost a time-out each. */
+static void set_idle(struct pairsearch *s)
 {
     for (uint32_t i = 0; i < s->node_count; i++) {
         s->roles[i] = is_cut_off(&s->inner[i]) ? PAIRING_RESTS : PAIRING_HELPS;
@@ -277,8 +284,13 @@ static void add_far(struct pairsearch *s)
         s->roles[s->pairs[i].a] = PAIRING_RESTS;
         s->roles[s->pairs[i].b] = PAIRING_RESTS;
     }
-    s->pair_count += pairing_far(s->pairs + s->pair_count, s->node_count,
-                                 s->roles, may_meet, s);
+}
+
+static void add_far(struct pairsearch *s, pairing_may_fn may)
+{
+    set_idle(s);
+    s->pair_count +=
+        pairing_far(s->pairs + s->pair_count, s->node_count, s->roles, may, s);
 }
 
 /* A third of the nodes is worse than what counts as healthy, clearly or not:
@@ -311,13 +323,24 @@ static bool plan_cross(struct pairsearch *s)
         pairing_cross(s->pairs, s->node_count, s->roles, may_meet, s);
     add_closing(s);
     if (s->together_count == 2 || (s->node_count <= SMALL && is_unclear(s))) {
-        add_far(s);
+        add_far(s, may_meet);
     }
     s->is_cross_over = s->pair_count == 0;
     return !s->is_cross_over;
 }
 
 /* ---- rounds ---- */
+
+/* Those who are left over meet somebody again. What comes of it does not
+ * count, but all rounds load the network alike, so their figures compare. */
+static void add_ballast(struct pairsearch *s)
+{
+    uint32_t first = s->pair_count;
+    add_far(s, may_meet_again);
+    for (uint32_t i = first; i < s->pair_count; i++) {
+        s->pair_records[i] = PAIRSEARCH_NO_RECORD;
+    }
+}
 
 static void finish_round(struct pairsearch *s)
 {
@@ -337,7 +360,11 @@ static void finish_round(struct pairsearch *s)
 static bool plan_pairs(struct pairsearch *s)
 {
     if (plan_fixed(s) || plan_cross(s)) {
-        for (uint32_t i = 0; i < s->pair_count; i++) {
+        uint32_t measured = s->pair_count;
+        if (s->kind == PAIRSEARCH_CROSS) {
+            add_ballast(s);
+        }
+        for (uint32_t i = 0; i < measured; i++) {
             add_record(s, i);
         }
         s->together_count++;

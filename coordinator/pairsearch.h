@@ -76,7 +76,8 @@ struct pairsearch_config {
 
 enum pairsearch_kind {
     PAIRSEARCH_NEIGHBOURS = 1, /* pairs of the ring */
-    PAIRSEARCH_CROSS,          /* suspects with good ones, others far apart */
+    PAIRSEARCH_CROSS,          /* suspects with good ones, others far apart,
+                                * some only so that all rounds are as full */
     PAIRSEARCH_ALL,            /* one of the rounds of all pairs */
     PAIRSEARCH_ALONE,          /* one pair while all others are silent */
     PAIRSEARCH_GROUPS,         /* an all-reduce within each group, at once */

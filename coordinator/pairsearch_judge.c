@@ -38,6 +38,9 @@ pairsearch_cell_of(const struct pairsearch_record *r, unsigned direction)
 
 /* ---- what healthy figures are like ---- */
 
+/* Only those of rounds with many pairs, which are all alike: alone any pair
+ * may be faster. */
+
 static void find_bests(struct pairsearch *s)
 {
     for (uint32_t i = 0; i < s->node_count; i++) {
@@ -46,7 +49,7 @@ static void find_bests(struct pairsearch *s)
     for (uint32_t i = 0; i < s->record_count; i++) {
         const struct pairsearch_record *r = &s->records[i];
         for (unsigned d = 0; d < 2; d++) {
-            const struct pairsearch_cell *cell = pairsearch_cell_of(r, d);
+            const struct pairsearch_cell *cell = &r->together[d];
             for (unsigned as = 0; as < 2; as++) {
                 struct pairsearch_end *end = pairsearch_end_of(s, r, d, as);
                 if (cell->status == PAIRSEARCH_MEASURED &&
@@ -89,7 +92,7 @@ static uint32_t find_pool(struct pairsearch *s, double level)
     for (uint32_t i = 0; i < s->record_count; i++) {
         const struct pairsearch_record *r = &s->records[i];
         for (unsigned d = 0; d < 2; d++) {
-            const struct pairsearch_cell *cell = pairsearch_cell_of(r, d);
+            const struct pairsearch_cell *cell = &r->together[d];
             if (cell->status == PAIRSEARCH_MEASURED &&
                 cell->rate >= POOL_PART * level &&
                 pairsearch_end_of(s, r, d, 0)->best >= POOL_END_PART * level &&

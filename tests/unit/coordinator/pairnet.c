@@ -107,7 +107,7 @@ static bool crosses(const struct pairnet *net, uint32_t from, uint32_t to)
 }
 
 static struct pairsearch_figure figure(struct pairnet *net, uint32_t from,
-                                       uint32_t to, double middle)
+                                       uint32_t to, double middle, double total)
 {
     struct pairsearch_figure f = {.status = PAIRSEARCH_MEASURED};
     double rate = smaller(net->rates[0][from], net->rates[1][to]);
@@ -122,6 +122,9 @@ static struct pairsearch_figure figure(struct pairnet *net, uint32_t from,
     }
     if (crosses(net, from, to) && middle > 0) {
         rate = smaller(rate, middle);
+    }
+    if (total > 0) {
+        rate = smaller(rate, total);
     }
     for (uint32_t i = 0; i < net->path_count; i++) {
         const struct pairnet_path *p = &net->paths[i];
@@ -188,12 +191,13 @@ static void answer_pairs(struct pairnet *net,
                          const struct pairsearch_round *round)
 {
     double middle = share(net, round);
+    double total = net->total / round->count;
     for (uint32_t i = 0; i < round->count; i++) {
         uint32_t a = round->pairs[i].a;
         uint32_t b = round->pairs[i].b;
         struct pairsearch_measure m;
-        m.a_to_b = figure(net, a, b, middle);
-        m.b_to_a = figure(net, b, a, middle);
+        m.a_to_b = figure(net, a, b, middle, total);
+        m.b_to_a = figure(net, b, a, middle, total);
         net->dead_pairs += net->is_dead[a] || net->is_dead[b];
         tell_pair(net, &round->pairs[i], &m);
         pairsearch_report(net->search, i, &m);

@@ -38,6 +38,7 @@ struct pairnet {
     uint32_t path_count;
     double noise;   /* standard deviation, as a part */
     double missing; /* part of the figures that get lost */
+    double total;   /* rate of all pairs together; 0: enough */
     double middle;  /* rate between the two halves of the nodes; 0: enough */
     double whole;   /* busbw of groups of more than `whole_from` nodes */
     uint32_t whole_from;

@@ -338,6 +338,42 @@ static void test_shared(void **state)
     }
 }
 
+/* All pairs share one machine, so each round is as fast as it is full: one
+ * pair alone is many times faster, and that is no reference for the others. */
+static void test_one_machine(void **state)
+{
+    (void)state;
+    for (uint32_t n = 4; n <= 24; n++) {
+        for (uint32_t node = 0; node < n; node++) {
+            begin(n, n * 100 + node);
+            net.total = 1;
+            pairnet_slow(&net, node, PAIRSEARCH_SENDS, 0.3 / n);
+            pairnet_run(&net);
+            pairnet_expect_exact(&net);
+            pairnet_expect(&net, net.result.faster_nodes == 0);
+            begin(n, n * 100 + node);
+            net.total = 1;
+            pairnet_bad_path(&net, node, (node + 1) % n, 0.3 / n);
+            pairnet_run(&net);
+            pairnet_expect_exact(&net);
+        }
+    }
+}
+
+/* The way back of each bad path is measured alone too, and much faster. */
+static void test_one_machine_two_paths(void **state)
+{
+    (void)state;
+    for (uint32_t n = 4; n <= 12; n++) {
+        begin(n, n);
+        net.total = 1;
+        pairnet_bad_path(&net, 0, 1, 0.3 / n);
+        pairnet_bad_path(&net, 2, 3, 0.3 / n);
+        pairnet_run(&net);
+        pairnet_expect_exact(&net);
+    }
+}
+
 /* Slow once, good when it is measured again: that is no fault; and where it was
  * alone both times no sign of a shared network either. */
 static void test_slow_once(void **state)
@@ -565,6 +601,8 @@ int main(void)
         cmocka_unit_test_teardown(test_lossy, teardown),
         cmocka_unit_test_teardown(test_slow_and_blocked, teardown),
         cmocka_unit_test_teardown(test_shared, teardown),
+        cmocka_unit_test_teardown(test_one_machine, teardown),
+        cmocka_unit_test_teardown(test_one_machine_two_paths, teardown),
         cmocka_unit_test(test_slow_once),
         cmocka_unit_test_teardown(test_halves, teardown),
         cmocka_unit_test_teardown(test_no_halves, teardown),

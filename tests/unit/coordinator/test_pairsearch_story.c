@@ -156,7 +156,7 @@ static void test_one_path(void **state)
     pairnet_bad_path(&net, 2, 1, 0.6);
     expect_story("1 neighbours:  0-1 10.0 10.0  2-3 10.0 10.0  4-5 10.0 10.0\n"
                  "2 neighbours:  1-2 6.0 6.0  3-4 10.0 10.0  5-0 10.0 10.0\n"
-                 "3 cross:  0-2 10.0 10.0  1-3 10.0 10.0\n"
+                 "3 cross:  0-2 10.0 10.0  1-3 10.0 10.0  4-5 10.0 10.0\n"
                  "4 alone:  1-2 6.0 6.0\n"
                  "6 nodes in 4 rounds: 1 path is bad; named within 2 rounds\n"
                  "the path between node b and node c is slow: 6.00 GB/s there, "
@@ -189,7 +189,7 @@ static void test_lossy(void **state)
     expect_story("1 neighbours:  0-1 0.2 10.0  2-3 10.0 10.0\n"
                  "2 neighbours:  1-2 10.0 10.0  3-4 10.0 10.0\n"
                  "3 cross:  0-2 10.0 10.0  1-3 10.0 10.0\n"
-                 "4 cross:  4-0 10.0 10.0\n"
+                 "4 cross:  4-0 10.0 10.0  1-3 10.0 10.0\n"
                  "5 alone:  0-1 0.2 10.0\n"
                  "5 nodes in 5 rounds: 1 path is bad; named within 3 rounds\n"
                  "the path from node a to node b loses data: 200.0 MB/s with "
@@ -206,7 +206,7 @@ static void test_dead(void **state)
         "1 neighbours:  0-1 10.0 10.0  2-3 - -\n"
         "2 neighbours:  1-2 10.0 10.0  3-4 - -\n"
         "3 cross:  3-0 - -  4-1 10.0 10.0\n"
-        "4 cross:  4-0 10.0 10.0\n"
+        "4 cross:  4-0 10.0 10.0  1-2 10.0 10.0\n"
         "5 nodes in 4 rounds: 1 node is cut off; named within 3 rounds\n"
         "node d cannot be reached: no connection from node a, no connection "
         "from node e, no connection from node c; named in round 3");
@@ -317,8 +317,8 @@ static void test_faster(void **state)
                  "2 neighbours:  1-2 5.0 5.0  3-4 5.0 5.0\n"
                  "3 cross:  4-0 5.0 5.0  1-3 10.0 10.0\n"
                  "4 cross:  0-3 5.0 5.0  4-1 5.0 5.0\n"
-                 "5 cross:  0-2 5.0 5.0\n"
-                 "6 cross:  2-4 5.0 5.0\n"
+                 "5 cross:  0-2 5.0 5.0  1-3 10.0 10.0\n"
+                 "6 cross:  2-4 5.0 5.0  0-3 5.0 5.0\n"
                  "5 nodes in 6 rounds: all pairs are good, at 5.00 GB/s; 2 "
                  "nodes reach more than that");
 }
