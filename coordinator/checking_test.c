@@ -10,23 +10,36 @@
 #include "common/units.h"
 #include "coordinator/core.h"
 
-/* Of S bytes T = a + b S; 90 % of 1/b is reached from 9 a/b on. */
-enum { LATENCIES = 9 };
+enum {
+    /* Of S bytes T = a + b S; 90 % of 1/b is reached from 9 a/b on. */
+    LATENCIES = 9,
+    /* A part of a that could not be told from noise. */
+    NOISE_PARTS = 100,
+};
 
-/* The time of the smallest message is taken for a. */
+/* The time of the fastest message is taken for a. Where the largest takes no
+ * longer than that, all of it is latency, and this is the least that can be
+ * said. 0: there is nothing to compare with. */
 static double needed_bytes(const struct verdict *v,
                            const Gpul__SelfTestRow *row)
 {
     uint64_t latency_ns = row->median_ns;
+    if (v->world_row_count < 2) {
+        return 0;
+    }
     for (size_t i = 0; i < v->world_row_count; i++) {
         if (v->rows[i].median_ns < latency_ns) {
             latency_ns = v->rows[i].median_ns;
         }
     }
-    return row->median_ns > latency_ns
-               ? (double)LATENCIES * (double)latency_ns * (double)row->bytes /
-                     (double)(row->median_ns - latency_ns)
-               : 0;
+    if (latency_ns == 0) {
+        return 0; /* a clock that stands still */
+    }
+    double latency = (double)latency_ns;
+    double rest = (double)(row->median_ns - latency_ns);
+    double noise = latency / NOISE_PARTS;
+    return LATENCIES * latency * (double)row->bytes /
+           (rest > noise ? rest : noise);
 }
 
 static void add_data(struct rendezvous *r, const struct verdict_world *world)

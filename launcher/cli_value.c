@@ -384,7 +384,7 @@ static int set_stdin(struct plan *plan, const char *value, const char *spelling,
                                spelling, value);
 }
 
-static void set_switch(struct plan *plan, enum option option)
+static int set_switch(struct plan *plan, enum option option)
 {
     static const struct {
         enum option option;
@@ -407,6 +407,7 @@ static void set_switch(struct plan *plan, enum option option)
             *(bool *)((char *)plan + switches[i].offset) = true;
         }
     }
+    return 0;
 }
 
 int cli_value_set(struct plan *plan, enum option option, const char *value,
@@ -415,8 +416,7 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
 {
     const char *spelling = plan->settings[option].spelling;
     if (value == NULL) {
-        set_switch(plan, option);
-        return 0;
+        return set_switch(plan, option);
     }
     switch (option) {
     case OPTION_NODES:
