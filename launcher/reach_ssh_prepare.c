@@ -17,7 +17,7 @@
 
 enum {
     WORDS_MAX = 32,
-    COPY_BYTES = 512,
+    COPY_BYTES = 768,
     SCRIPT_BYTES_MAX = 4 * PATH_MAX + COPY_BYTES,
 };
 
@@ -139,21 +139,33 @@ static int wrap(struct ssh_way *way, const char *text, const char *path,
                : gpul_fail(err, GPUL_ENOMEM, "out of memory for a command");
 }
 
+/* What came is run only if it is whole: the session may be cut, or the disk
+ * full. However the shell ends, nothing of it stays. SSH_NOT_COPIED is what
+ * ssh_judge looks for. */
+static int make_copying_script(struct ssh_way *way, struct gpul_error *err)
+{
+    char text[COPY_BYTES];
+    int rc = map_program(way, err);
+    size_t bytes = way->program_bytes;
+    snprintf(text, sizeof(text),
+             "umask 077; d=; r() { test -z \"$d\" || rm -rf \"$d\"; }; "
+             "x() { echo \"" SSH_NOT_COPIED ": $1\" >&2; exit 125; }; "
+             "trap r 0; trap \"exit 125\" 1 2 13 15; "
+             "d=$(mktemp -d \"${TMPDIR:-/tmp}/gpulaunch-XXXXXX\") || "
+             "x \"no directory for it\"; f=$d/gpulaunch-worker; "
+             "head -c %zu >\"$f\"; n=$(wc -c <\"$f\"); "
+             "test \"$n\" -eq %zu || x \"$n of %zu bytes came\"; "
+             "chmod 700 \"$f\" && \"$f\" remote --copy",
+             bytes, bytes, bytes);
+    return rc != 0 ? rc : wrap(way, text, NULL, err);
+}
+
 /* No word of it depends on the job: what does, is written to it. */
 static int make_script(struct ssh_way *way, struct gpul_error *err)
 {
     const char *path = way->plan->worker_path;
     if (way->plan->copies_worker) {
-        char text[COPY_BYTES];
-        int rc = map_program(way, err);
-        snprintf(text, sizeof(text),
-                 "umask 077; "
-                 "d=$(mktemp -d \"${TMPDIR:-/tmp}/gpulaunch-XXXXXX\") || "
-                 "exit 125; f=$d/gpulaunch-worker; head -c %zu >\"$f\" && "
-                 "chmod 700 \"$f\" && \"$f\" remote --copy; c=$?; "
-                 "rm -rf \"$d\"; exit $c",
-                 way->program_bytes);
-        return rc != 0 ? rc : wrap(way, text, NULL, err);
+        return make_copying_script(way, err);
     }
     if (path != NULL) {
         int rc = check_path(path, "--worker-path", err);

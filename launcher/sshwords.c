@@ -7,7 +7,8 @@
 #include "proto/text.h"
 
 enum {
-    CODE_DEADLINE = 40, /* of gpulaunch-worker: it never became a member */
+    CODE_DEADLINE = 40,    /* of gpulaunch-worker: it never became a member */
+    CODE_NOT_COPIED = 125, /* of the command there; of other programs, too */
     CODE_NOT_EXECUTABLE = 126,
     CODE_NOT_FOUND = 127,
     CODE_SSH = 255,
@@ -50,6 +51,9 @@ static const struct {
     [SSH_FAULT_NOT_EXECUTABLE] = {"gpulaunch-worker cannot be executed there",
                                   "install the release for that machine, "
                                   "where files may be executed"},
+    [SSH_FAULT_NOT_COPIED] = {"--copy-worker failed there",
+                              "is there room in its TMPDIR? else install "
+                              "gpulaunch on it and leave out --copy-worker"},
     [SSH_FAULT_LIBRARY] = {"gpulaunch-worker lacks a library there",
                            "install it: libuv1, libprotobuf-c1 and libssl3 "
                            "are needed"},
@@ -219,6 +223,11 @@ enum ssh_fault ssh_judge(int code, const char *lines, bool has_greeted)
     switch (code) {
     case CODE_SSH:
         return judge_ssh(lines);
+    case CODE_NOT_COPIED:
+        return strncmp(last_line(lines), SSH_NOT_COPIED,
+                       sizeof(SSH_NOT_COPIED) - 1) == 0
+                   ? SSH_FAULT_NOT_COPIED
+                   : SSH_FAULT_NO_GREETING;
     case CODE_NOT_FOUND:
         return lacks_library(last_line(lines)) ? SSH_FAULT_LIBRARY
                                                : SSH_FAULT_MISSING;
@@ -278,6 +287,7 @@ Gpul__NodeGone__Why ssh_why(enum ssh_fault fault)
         [SSH_FAULT_CONFIG] = GPUL__NODE_GONE__WHY__NO_LOGIN,
         [SSH_FAULT_MISSING] = GPUL__NODE_GONE__WHY__NO_WORKER,
         [SSH_FAULT_NOT_EXECUTABLE] = GPUL__NODE_GONE__WHY__NOT_EXECUTABLE,
+        [SSH_FAULT_NOT_COPIED] = GPUL__NODE_GONE__WHY__NO_WORKER,
         [SSH_FAULT_LIBRARY] = GPUL__NODE_GONE__WHY__NO_LIBRARY,
         [SSH_FAULT_NO_GREETING] = GPUL__NODE_GONE__WHY__WRONG_VERSION,
         [SSH_FAULT_VERSION] = GPUL__NODE_GONE__WHY__WRONG_VERSION,

@@ -13,6 +13,9 @@
 #include "common/buf.h"
 #include "gpulaunch.pb-c.h"
 
+/* The words of the command there, if the program did not get there whole. */
+#define SSH_NOT_COPIED "gpulaunch-worker was not copied"
+
 enum ssh_fault {
     SSH_FAULT_OTHER = 0,
     SSH_FAULT_NAME,           /* its name is not known */
@@ -26,6 +29,7 @@ enum ssh_fault {
     SSH_FAULT_CONFIG,         /* of ssh, here */
     SSH_FAULT_MISSING,        /* the program, there */
     SSH_FAULT_NOT_EXECUTABLE, /* the program, there */
+    SSH_FAULT_NOT_COPIED,     /* the program, as it was to be */
     SSH_FAULT_LIBRARY,        /* that the program needs, there */
     SSH_FAULT_NO_GREETING,    /* something else answered */
     SSH_FAULT_VERSION,        /* the program is of another release */

@@ -176,6 +176,41 @@ expect_idle_nodes 20
 left=$(find "$nodes"/node*/tmp -mindepth 1)
 [ -z "$left" ] || fail "left: $left"
 
+it "--copy-worker: what was cut short, or has no room, is not run, and removed"
+cat >"$scratch/cut" <<'SCRIPT'
+#!/bin/sh
+case " $* " in *" -G "*) exec echo hostname 127.0.0.1 ;; esac
+for command; do :; done
+head -c 100000 | sh -c "$command"
+SCRIPT
+chmod +x "$scratch/cut"
+on_hosts --hosts h --copy-worker --ssh-command "$scratch/cut" -- true
+expect_failed 127 'node h did not join: --copy-worker failed there \(gpulaunch-worker was not copied: 100000 of [0-9]+ bytes came\); is there room'
+on node01 mount -t tmpfs -o size=1m,mode=1777 small "$nodes/node01/tmp"
+on_hosts --hosts node01 --copy-worker -- true
+expect_failed 127 'node node01 did not join: --copy-worker failed there .*No space left on device'
+on node01 umount "$nodes/node01/tmp"
+# Between the two halves of the program the shell there is told to end.
+cat >"$scratch/half" <<SCRIPT
+#!/bin/sh
+case " \$* " in *" -G "*) exec echo hostname 127.0.0.1 ;; esac
+for command; do :; done
+(head -c 100000; until [ -e "$scratch/on" ]; do sleep 0.1; done) |
+    { exec 3<&0; sh -c "\$command" <&3 & echo \$! >"$scratch/shell"; wait; }
+SCRIPT
+chmod +x "$scratch/half"
+copies()
+{
+    [ "$(find "$nodes/front/tmp" -mindepth 1 | wc -l)" = "$1" ]
+}
+on_hosts_behind --hosts h --copy-worker --ssh-command "$scratch/half" -- true
+within 20 "no part of the program" copies 2
+kill -TERM "$(cat "$scratch/shell")"
+touch "$scratch/on"
+within 20 "a part of the program is left" copies 0
+finish
+expect_idle_nodes 20
+
 it "a session that is lost ends nothing; the node ends with the job"
 on_hosts_behind --hosts 'node[01-02]' --self-test off -- \
     sh -c "while [ ! -e $scratch/go ]; do sleep 0.1; done; echo went on"

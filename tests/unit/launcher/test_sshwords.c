@@ -96,6 +96,10 @@ static void test_faults(void **state)
          "/opt/w: error while loading shared libraries: libuv.so.1: cannot "
          "open shared object file: No such file or directory",
          false, SSH_FAULT_LIBRARY},
+        {125,
+         "head: error writing 'standard output': No space left on device\n"
+         "gpulaunch-worker was not copied: 4096 of 9000 bytes came",
+         false, SSH_FAULT_NOT_COPIED},
         {0, "", false, SSH_FAULT_NO_GREETING},
         {125, "gpulaunch-worker: unexpected argument \"remote\"", false,
          SSH_FAULT_NO_GREETING},
