@@ -12,7 +12,7 @@ enum {
     /* Nodes without an address whose pairs are looked for. */
     BAD_NODES_MAX = 64,
     /* Ten pairs of the longest names do not fit a text. */
-    TAIL_BYTES = 64,
+    TAIL_BYTES = 128,
 };
 
 static bool has_missed(const struct links *l, const struct link_node *from,
@@ -21,6 +21,21 @@ static bool has_missed(const struct links *l, const struct link_node *from,
     uint32_t bit = l->firsts[to] + endpoint;
     return from->missed != NULL &&
            (from->missed[bit / BYTE_BITS] >> (bit % BYTE_BITS) & 1u) != 0;
+}
+
+/* NULL: no more is known of it. */
+static const struct link_failure *find_failure(const struct links *l,
+                                               uint32_t from, uint32_t to,
+                                               uint32_t endpoint)
+{
+    const struct link_node *node = &l->nodes[from];
+    for (uint32_t i = 0; i < node->failure_count; i++) {
+        const struct link_failure *f = &node->failures[i];
+        if (f->node_rank == to && f->endpoint == endpoint) {
+            return f;
+        }
+    }
+    return NULL;
 }
 
 /* Why `from` has not reached this endpoint. */
@@ -35,16 +50,9 @@ static void append_kind(struct text *out, const struct links *l, uint32_t from,
         [GPUL__LINK_FAILURE__KIND__OTHER_MACHINE] =
             "another machine answers there",
         [GPUL__LINK_FAILURE__KIND__CLOSED] = "closed without an answer",
-        [GPUL__LINK_FAILURE__KIND__NOT_TRIED] = "not tried, the time was over",
+        [GPUL__LINK_FAILURE__KIND__NOT_TRIED] = "not tried",
     };
-    const struct link_node *node = &l->nodes[from];
-    const struct link_failure *found = NULL;
-    for (uint32_t i = 0; i < node->failure_count && found == NULL; i++) {
-        const struct link_failure *f = &node->failures[i];
-        if (f->node_rank == to && f->endpoint == endpoint) {
-            found = f;
-        }
-    }
+    const struct link_failure *found = find_failure(l, from, to, endpoint);
     uint32_t other = found != NULL ? found->answered_by : 0;
     if (other == from + 1) {
         text_append(out, "it reaches itself there");
@@ -109,8 +117,20 @@ static uint32_t least_missed(const struct link_node *node, uint32_t *endpoint)
     return node->endpoints[*endpoint].missed;
 }
 
+/* Was the time over before it could be dialled, and by no other? What was put
+ * off for a node that was reached by another endpoint was not late. */
+static bool is_late(const struct links *l, uint32_t from, uint32_t to,
+                    uint32_t endpoint)
+{
+    uint32_t first;
+    const struct link_failure *f = find_failure(l, from, to, endpoint);
+    return f != NULL && f->kind == GPUL__LINK_FAILURE__KIND__NOT_TRIED &&
+           count_reached(l, from, to, &first) == 0;
+}
+
 struct pairs {
     uint32_t shown;
+    uint32_t late; /* of these */
     uint64_t total;
     uint32_t bad_nodes;
 };
@@ -129,6 +149,7 @@ static void show_pair(struct links *l, struct text *out, struct pairs *p,
     }
     text_append(out, "%s%s", p->shown > 0 ? ". " : "", pair.bytes);
     p->shown++;
+    p->late += is_late(l, from, to, endpoint);
     l->nodes[from].is_involved = true;
     l->nodes[to].is_involved = true;
 }
@@ -230,5 +251,9 @@ void links_explain(struct links *l, struct text *out, const struct roster *r)
         text_append(out, "%s%llu %spair%s", p.shown > 0 ? "; and " : "",
                     (unsigned long long)(p.total - p.shown),
                     p.shown > 0 ? "more " : "", gpul_plural(p.total - p.shown));
+    }
+    if (p.late > 0) {
+        text_append(out, "; the time was over: --self-test-timeout gives it "
+                         "longer");
     }
 }

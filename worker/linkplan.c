@@ -185,15 +185,67 @@ static uint32_t node_of(const struct linkplan *p, uint32_t endpoint)
     return low;
 }
 
+/* The endpoint of number `pass` that is next in turn. False: there is none. */
+static bool next_of_pass(const struct linkplan *p, uint32_t pass,
+                         uint32_t *round, uint32_t *node, uint32_t *endpoint)
+{
+    while (*round < p->node_count) {
+        *node = (uint32_t)(((uint64_t)p->self + *round) % p->node_count);
+        ++*round;
+        *endpoint = p->firsts[*node] + pass;
+        if (*endpoint < p->firsts[*node + 1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void begin_pass(struct linkplan *p)
+{
+    p->pass++;
+    p->round = 1;
+    p->silent = 0;
+    p->has_answer = false;
+}
+
+/* Is the network of this pass silent? A few more dials will tell. */
+static bool is_in_doubt(const struct linkplan *p)
+{
+    return p->in_flight > 0 && p->silent > 0 &&
+           p->silent < LINKPLAN_SILENT_MAX && !p->has_answer;
+}
+
 /* The next one of the first tries. False: there is none left. */
 static bool next_first(struct linkplan *p, uint32_t *node, uint32_t *endpoint)
 {
-    for (; p->pass < GPUL_LINKS_MAX; p->pass++, p->round = 1) {
-        while (p->round < p->node_count) {
-            *node = (uint32_t)(((uint64_t)p->self + p->round) % p->node_count);
-            p->round++;
-            *endpoint = p->firsts[*node] + p->pass;
-            if (*endpoint < p->firsts[*node + 1]) {
+    for (; p->pass < GPUL_LINKS_MAX; begin_pass(p)) {
+        if (p->silent >= LINKPLAN_SILENT_MAX && p->round < p->node_count) {
+            p->put_off[p->pass] = p->round;
+            p->has_rest = true;
+        } else if (next_of_pass(p, p->pass, &p->round, node, endpoint)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of those that were put off. None before it is known whom the first tries have
+ * reached. */
+static bool next_rest(struct linkplan *p, uint32_t *node, uint32_t *endpoint)
+{
+    if (p->has_rest && p->in_flight > 0) {
+        return false;
+    }
+    p->has_rest = false;
+    for (; p->rest_pass < GPUL_LINKS_MAX; p->rest_pass++, p->rest_round = 0) {
+        if (p->put_off[p->rest_pass] == 0) {
+            continue;
+        }
+        if (p->rest_round == 0) {
+            p->rest_round = p->put_off[p->rest_pass];
+        }
+        while (next_of_pass(p, p->rest_pass, &p->rest_round, node, endpoint)) {
+            if (!p->is_reached[*node]) {
                 return true;
             }
         }
@@ -216,12 +268,14 @@ static bool next_again(struct linkplan *p, uint32_t *node, uint32_t *endpoint)
 
 bool linkplan_next(struct linkplan *p, struct linkplan_dial *out)
 {
-    if (p->in_flight == LINKPLAN_DIALS_MAX) {
+    if (p->in_flight == LINKPLAN_DIALS_MAX || is_in_doubt(p)) {
         return false;
     }
     *out = (struct linkplan_dial){0};
-    if (!next_first(p, &out->node, &out->endpoint)) {
-        out->is_repeated = next_again(p, &out->node, &out->endpoint);
+    if (!next_first(p, &out->node, &out->endpoint) &&
+        !next_rest(p, &out->node, &out->endpoint)) {
+        out->is_repeated =
+            !p->has_rest && next_again(p, &out->node, &out->endpoint);
         if (!out->is_repeated) {
             return false;
         }
@@ -235,11 +289,22 @@ bool linkplan_next(struct linkplan *p, struct linkplan_dial *out)
     return true;
 }
 
+/* Something, if not the right node, is there: or is the whole network dumb? */
+static void note_answer(struct linkplan *p, const struct linkplan_dial *dial,
+                        bool is_silent)
+{
+    if (dial->endpoint - p->firsts[dial->node] == p->pass) {
+        p->silent = is_silent ? p->silent + 1 : 0;
+        p->has_answer = p->has_answer || !is_silent;
+    }
+}
+
 void linkplan_reached(struct linkplan *p, const struct linkplan_dial *dial,
                       uint8_t source)
 {
     uint32_t i = dial->endpoint;
     p->in_flight--;
+    note_answer(p, dial, false);
     p->missed[i / BYTE_BITS] &= (uint8_t) ~(1u << (i % BYTE_BITS));
     p->is_reached[dial->node] = true;
     if (source < p->own_count) {
@@ -252,6 +317,9 @@ void linkplan_failed(struct linkplan *p, const struct linkplan_dial *dial,
 {
     struct linkplan_endpoint *e = &p->endpoints[dial->endpoint];
     p->in_flight--;
+    note_answer(p, dial,
+                kind == GPUL__LINK_FAILURE__KIND__TIMED_OUT ||
+                    kind == GPUL__LINK_FAILURE__KIND__UNREACHABLE);
     e->kind = (uint8_t)kind;
     e->answered_by = answered_by;
     if (!dial->is_repeated) {
@@ -263,6 +331,7 @@ bool linkplan_is_over(const struct linkplan *p)
 {
     return linkplan_is_complete(p) && p->in_flight == 0 &&
            (p->pass == GPUL_LINKS_MAX || p->node_count == 1) &&
+           (p->rest_pass == GPUL_LINKS_MAX || p->node_count == 1) &&
            p->again_next == p->again_count;
 }
 

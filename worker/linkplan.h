@@ -5,6 +5,13 @@
  * In round d node i dials node (i + d) mod N, so that nobody is dialled by all
  * at once: first every node's first endpoint, then the second ones, and at
  * last, once more, what failed of nodes that were not reached by another.
+ *
+ * As a rule the first endpoints are on one network, the second ones on
+ * another. One from which nothing answers would take 3 s for each 32 nodes: so
+ * if the first dials bring nothing, what becomes of all that are in flight is
+ * waited for, and after LINKPLAN_SILENT_MAX in a row that nobody answered the
+ * others of that number are put off, and dialled at last, unless the node was
+ * reached by another endpoint meanwhile.
  */
 #ifndef WORKER_LINKPLAN_H
 #define WORKER_LINKPLAN_H
@@ -23,6 +30,7 @@ enum {
     /* Where the node has been reached by another endpoint already. */
     LINKPLAN_SPARE_DIAL_MS = 1000,
     LINKPLAN_NO_SOURCE = UINT8_MAX,
+    LINKPLAN_SILENT_MAX = LINKPLAN_DIALS_MAX,
 };
 
 /* One dial that is to be made, or has been. */
@@ -58,7 +66,13 @@ struct linkplan {
 
     uint32_t pass; /* endpoints of this number are dialled */
     uint32_t round;
-    uint32_t *again; /* endpoints */
+    uint32_t silent;     /* dials of this pass in a row that nobody answered */
+    bool has_answer;     /* somebody has answered one of this pass */
+    bool has_rest;       /* dials were put off, and are not begun with */
+    uint32_t rest_pass;  /* pass and round of the dials that were put off */
+    uint32_t rest_round; /* 0: not begun */
+    uint32_t put_off[GPUL_LINKS_MAX]; /* by pass: its first round; 0: none */
+    uint32_t *again;                  /* endpoints */
     uint32_t again_count;
     uint32_t again_next;
     uint32_t in_flight;

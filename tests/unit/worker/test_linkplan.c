@@ -10,12 +10,14 @@
 
 #include "worker/linkplan.h"
 
+enum { MANY = 2000 };
+
 /* Nodes of these many endpoints each, as one page. */
 static void add_page(struct linkplan *p, uint32_t first, uint32_t nodes,
                      uint32_t pages, const uint32_t *counts, size_t n_counts,
                      const char *addresses)
 {
-    static uint32_t ports[64];
+    static uint32_t ports[2 * MANY];
     size_t total = 0;
     struct gpul_error err = {0};
     Gpul__LinkPeers page = GPUL__LINK_PEERS__INIT;
@@ -155,11 +157,15 @@ static void test_many(void **state)
         n++;
     }
     assert_int_equal(n, LINKPLAN_DIALS_MAX);
-    for (uint32_t i = 0; i < 2 * 59; i++) {
-        struct linkplan_dial *next = &d[i % LINKPLAN_DIALS_MAX];
-        linkplan_failed(&p, next, GPUL__LINK_FAILURE__KIND__TIMED_OUT, 0);
-        linkplan_next(&p, next);
+    uint32_t failed = 0;
+    while (n > 0) {
+        linkplan_failed(&p, &d[--n], GPUL__LINK_FAILURE__KIND__TIMED_OUT, 0);
+        failed++;
+        while (linkplan_next(&p, &d[n])) {
+            n++;
+        }
     }
+    assert_int_equal(failed, 2 * 59);
     assert_true(linkplan_is_over(&p));
     linkplan_fill(&report, &p);
     assert_int_equal(report.failure_count, 59);
@@ -224,12 +230,103 @@ static void test_bad_pages(void **state)
     }
 }
 
+/* Which dials get an answer. */
+typedef bool (*answers_fn)(const struct linkplan *p,
+                           const struct linkplan_dial *d);
+
+/* All dials of the first of MANY nodes with two endpoints each. Returns how
+ * long it takes: 1 ms for an answer, the bound for none. */
+static uint64_t dial_all(struct linkplan *p, answers_fn answers)
+{
+    static const uint32_t two[] = {2};
+    struct linkplan_dial dials[LINKPLAN_DIALS_MAX];
+    uint64_t due_ms[LINKPLAN_DIALS_MAX], now_ms = 0;
+    size_t n = 0;
+    assert_int_equal(linkplan_init(p, 0, MANY, 2, NULL), 0);
+    add_page(p, 0, MANY, 1, two, 1, "a[0-1999],b[0-1999]");
+    while (!linkplan_is_over(p)) {
+        size_t first = 0;
+        while (n < LINKPLAN_DIALS_MAX && linkplan_next(p, &dials[n])) {
+            due_ms[n] =
+                now_ms + (answers(p, &dials[n]) ? 1 : dials[n].bound_ms);
+            n++;
+        }
+        if (n == 0) {
+            break;
+        }
+        for (size_t i = 1; i < n; i++) {
+            first = due_ms[i] < due_ms[first] ? i : first;
+        }
+        struct linkplan_dial done = dials[first];
+        now_ms = due_ms[first];
+        n--;
+        dials[first] = dials[n];
+        due_ms[first] = due_ms[n];
+        if (answers(p, &done)) {
+            linkplan_reached(p, &done, 1);
+        } else {
+            linkplan_failed(p, &done, GPUL__LINK_FAILURE__KIND__TIMED_OUT, 0);
+        }
+    }
+    assert_true(linkplan_is_over(p));
+    return now_ms;
+}
+
+static bool is_second(const struct linkplan *p, const struct linkplan_dial *d)
+{
+    (void)p;
+    return d->address[0] == 'b';
+}
+
+/* A first network that is silent takes the time of one dial, not of one for
+ * each 32 nodes. */
+static void test_silent_network(void **state)
+{
+    (void)state;
+    struct linkplan p;
+    Gpul__LinkReport report;
+    uint64_t took_ms = dial_all(&p, is_second);
+    assert_in_range(took_ms, LINKPLAN_DIAL_MS, LINKPLAN_DIAL_MS + 500);
+    linkplan_fill(&report, &p);
+    assert_int_equal(report.failure_count, MANY - 1);
+    assert_int_equal(report.reached_from[1], MANY - 1);
+    assert_int_equal(report.failures[0]->kind,
+                     GPUL__LINK_FAILURE__KIND__TIMED_OUT);
+    assert_int_equal(p.endpoints[p.firsts[MANY / 2]].kind,
+                     GPUL__LINK_FAILURE__KIND__NOT_TRIED);
+    linkplan_release(&p);
+}
+
+/* The nearest 100 by the second network only, the others by the first only. */
+static bool is_parted(const struct linkplan *p, const struct linkplan_dial *d)
+{
+    (void)p;
+    return (d->node <= 100) == (d->address[0] == 'b');
+}
+
+/* What was put off is dialled all the same where nothing else leads. */
+static void test_put_off(void **state)
+{
+    (void)state;
+    struct linkplan p;
+    Gpul__LinkReport report;
+    dial_all(&p, is_parted);
+    linkplan_fill(&report, &p);
+    assert_int_equal(report.reached_from[1], MANY - 1);
+    linkplan_release(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_reached), cmocka_unit_test(test_repeated),
-        cmocka_unit_test(test_not_tried),   cmocka_unit_test(test_many),
-        cmocka_unit_test(test_alone),       cmocka_unit_test(test_bad_pages),
+        cmocka_unit_test(test_all_reached),
+        cmocka_unit_test(test_repeated),
+        cmocka_unit_test(test_not_tried),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_bad_pages),
+        cmocka_unit_test(test_put_off),
+        cmocka_unit_test(test_silent_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
