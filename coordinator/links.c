@@ -84,6 +84,7 @@ static int copy_endpoint(struct link_endpoint *out,
         .mbits = from->mbits,
         .port = (uint16_t)from->port,
         .is_rdma = from->is_rdma,
+        .is_tunnel = from->is_tunnel,
         .is_ipv6 = strchr(from->address, ':') != NULL,
     };
     memcpy(block, from->address, address_bytes);
@@ -390,6 +391,9 @@ static bool is_better(const struct link_endpoint *a,
 {
     if (a->reached_from != b->reached_from) {
         return a->reached_from > b->reached_from;
+    }
+    if (a->is_tunnel != b->is_tunnel) {
+        return b->is_tunnel;
     }
     if (a->is_rdma != b->is_rdma) {
         return a->is_rdma;

@@ -34,6 +34,7 @@ struct link_endpoint {
     uint8_t name_at; /* of its interface: in the same block, so far behind */
     uint8_t kind_at;
     bool is_rdma;
+    bool is_tunnel;
     bool is_ipv6;
     bool is_joined;        /* by it the node has joined the job */
     uint32_t missed;       /* nodes that have not reached it */

@@ -18,6 +18,7 @@ static const struct gpul_field_rule link_interface_fields[] = {
     FLAG("is_rdma"),
     NUMBER("port", 0, GPUL_PORT_MAX),
     STRING("rejection", LINE, 0, GPUL_REJECTION_BYTES_MAX),
+    FLAG("is_tunnel"),
 };
 BODY(link_interface, NULL);
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "proto/interfaces.h"
 #include "proto/limits.h"
 #include "proto/text.h"
-#include "worker/interfaces.h"
 
 static void step(struct client *c, struct agent_event *event);
 
@@ -152,10 +152,15 @@ const struct linker_handlers client_linker_handlers = {
 static int open_links(struct client *c, uint64_t token, struct gpul_error *err)
 {
     const Gpul__Assign *assign = agent_assign(c->agent);
-    struct interface *found = calloc(INTERFACES_MAX, sizeof(*found));
+    struct gpul_interface *found =
+        calloc(GPUL_INTERFACES_FOUND_MAX, sizeof(*found));
     if (found == NULL) {
         return gpul_fail(err, GPUL_ENOMEM,
                          "out of memory for addresses of this node");
+    }
+    char joined[GPUL_ADDRESS_BYTES_MAX + 1] = "";
+    if (c->transport != NULL) {
+        gpul_transport_local_address(c->transport, joined, NULL);
     }
     facts_renew_interfaces(&c->facts);
     const struct linker_request request = {
@@ -163,8 +168,9 @@ static int open_links(struct client *c, uint64_t token, struct gpul_error *err)
         .self = assign->node_rank,
         .node_count = assign->node_count,
         .wanted = agent_job(c->agent)->interface,
+        .joined = joined,
         .found = found,
-        .found_count = interfaces_read(found, "", NULL),
+        .found_count = gpul_interfaces_read(found, "", NULL),
     };
     int rc = linker_open(&c->linker, &request, err);
     free(found);

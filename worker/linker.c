@@ -344,7 +344,7 @@ static int bind_socket(uv_tcp_t *tcp, const char *address)
 }
 
 /* It has a port then, or a reason why not. */
-static int listen_on(struct linker *l, struct interface *interface)
+static int listen_on(struct linker *l, struct gpul_interface *interface)
 {
     struct linker_socket *s = calloc(1, sizeof(*s));
     struct sockaddr_storage at = {0};
@@ -376,13 +376,14 @@ static void tell_listening(struct linker *l, size_t count, const char *wanted)
     Gpul__LinkInterface *list[GPUL_INTERFACES_MAX];
     char why[LINKPICK_TEXT_BYTES] = "";
     for (size_t i = 0; i < count; i++) {
-        struct interface *from = &l->all[i];
+        struct gpul_interface *from = &l->all[i];
         gpul__link_interface__init(&all[i]);
         all[i].name = from->name;
         all[i].address = from->address;
         all[i].kind = (char *)(uintptr_t)from->kind;
         all[i].mbits = from->mbits;
         all[i].is_rdma = from->is_rdma;
+        all[i].is_tunnel = from->is_tunnel;
         all[i].port = from->port;
         all[i].rejection = from->rejection;
         list[i] = &all[i];
@@ -423,6 +424,9 @@ int linker_open(struct linker *l, const struct linker_request *request,
     l->self = request->self;
     l->node_count = request->node_count;
     memcpy(l->all, request->found, request->found_count * sizeof(*l->all));
+    for (size_t i = 0; i < request->found_count; i++) {
+        l->all[i].is_joined = strcmp(l->all[i].address, request->joined) == 0;
+    }
     size_t count = linkpick_sort(l->all, request->found_count, request->wanted,
                                  &candidates);
     l->deadline = malloc(sizeof(*l->deadline));

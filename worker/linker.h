@@ -43,7 +43,7 @@ struct linker {
     uint64_t token;
     uint32_t self;
     uint32_t node_count;
-    struct interface all[INTERFACES_MAX];
+    struct gpul_interface all[GPUL_INTERFACES_FOUND_MAX];
     size_t candidate_count;
     struct linker_socket *sockets[GPUL_LINKS_MAX];
     size_t socket_count;
@@ -59,9 +59,10 @@ struct linker_request {
     uint64_t token;
     uint32_t self; /* node rank */
     uint32_t node_count;
-    const char *wanted;            /* --interface, "": all */
-    const struct interface *found; /* as interfaces_read found them */
-    size_t found_count;            /* at most INTERFACES_MAX */
+    const char *wanted; /* --interface, "": all */
+    const char *joined; /* own address, by which the node has joined */
+    const struct gpul_interface *found; /* as gpul_interfaces_read did */
+    size_t found_count;                 /* at most GPUL_INTERFACES_FOUND_MAX */
 };
 
 void linker_init(struct linker *l, uv_loop_t *loop,

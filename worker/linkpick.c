@@ -7,12 +7,12 @@
 
 #include "common/hostlist.h"
 
-static bool is_candidate(const struct interface *i)
+static bool is_candidate(const struct gpul_interface *i)
 {
     return i->rejection[0] == 0;
 }
 
-static void reject(struct interface *i, const char *why)
+static void reject(struct gpul_interface *i, const char *why)
 {
     snprintf(i->rejection, sizeof(i->rejection), "%s", why);
 }
@@ -24,7 +24,7 @@ static bool is_entry(const char *entry, size_t bytes, const char *text)
     return strlen(text) == bytes && strncmp(entry, text, bytes) == 0;
 }
 
-static bool is_wanted(const char *wanted, const struct interface *i)
+static bool is_wanted(const char *wanted, const struct gpul_interface *i)
 {
     while (*wanted != 0) {
         size_t n = strcspn(wanted, ",");
@@ -36,7 +36,7 @@ static bool is_wanted(const char *wanted, const struct interface *i)
     return false;
 }
 
-static void apply_choice(struct interface *all, size_t count,
+static void apply_choice(struct gpul_interface *all, size_t count,
                          const char *wanted)
 {
     for (size_t i = 0; i < count; i++) {
@@ -50,15 +50,15 @@ static void apply_choice(struct interface *all, size_t count,
 
 /* ---- the order ----------------------------------------------------------- */
 
-static bool is_ipv6(const struct interface *i)
+static bool is_ipv6(const struct gpul_interface *i)
 {
     return strchr(i->address, ':') != NULL;
 }
 
 static int compare(const void *left, const void *right)
 {
-    const struct interface *a = left;
-    const struct interface *b = right;
+    const struct gpul_interface *a = left;
+    const struct gpul_interface *b = right;
     const int orders[] = {
         is_candidate(b) - is_candidate(a),
         is_ipv6(a) - is_ipv6(b),
@@ -76,8 +76,47 @@ static int compare(const void *left, const void *right)
     return 0;
 }
 
-size_t linkpick_sort(struct interface *all, size_t count, const char *wanted,
-                     size_t *candidates)
+/* ---- the bound ----------------------------------------------------------- */
+
+/* However many there are of a better kind: the interface by which the node has
+ * joined is known to work, and a node without an address of the others' family
+ * reaches nobody. `all` is in order. */
+static bool is_needed(const struct gpul_interface *all, size_t i)
+{
+    bool is_first = true;
+    for (size_t k = 0; k < i; k++) {
+        is_first = is_first && is_ipv6(&all[k]) != is_ipv6(&all[i]);
+    }
+    return is_first || all[i].is_joined;
+}
+
+/* Of n candidates in order, all but GPUL_LINKS_MAX are none any more. */
+static void apply_bound(struct gpul_interface *all, size_t n)
+{
+    bool is_kept[GPUL_INTERFACES_FOUND_MAX] = {false};
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        is_kept[i] = is_needed(all, i);
+        kept += is_kept[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!is_kept[i] && kept < GPUL_LINKS_MAX) {
+            is_kept[i] = true;
+            kept++;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!is_kept[i]) {
+            char why[GPUL_REJECTION_BYTES_MAX];
+            snprintf(why, sizeof(why), "beyond the first %u addresses",
+                     GPUL_LINKS_MAX);
+            reject(&all[i], why);
+        }
+    }
+}
+
+size_t linkpick_sort(struct gpul_interface *all, size_t count,
+                     const char *wanted, size_t *candidates)
 {
     if (wanted[0] != 0) {
         apply_choice(all, count, wanted);
@@ -87,18 +126,16 @@ size_t linkpick_sort(struct interface *all, size_t count, const char *wanted,
     while (n < count && is_candidate(&all[n])) {
         n++;
     }
-    for (size_t i = GPUL_LINKS_MAX; i < n; i++) {
-        char why[GPUL_REJECTION_BYTES_MAX];
-        snprintf(why, sizeof(why), "beyond the first %u addresses",
-                 GPUL_LINKS_MAX);
-        reject(&all[i], why);
+    if (n > GPUL_LINKS_MAX) {
+        apply_bound(all, n);
+        qsort(all, count, sizeof(*all), compare);
     }
     *candidates = n < GPUL_LINKS_MAX ? n : GPUL_LINKS_MAX;
     return count < GPUL_INTERFACES_MAX ? count : GPUL_INTERFACES_MAX;
 }
 
 void linkpick_explain(char out[LINKPICK_TEXT_BYTES],
-                      const struct interface *all, size_t count,
+                      const struct gpul_interface *all, size_t count,
                       const char *wanted)
 {
     size_t used = 0;

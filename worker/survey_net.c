@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "worker/interfaces.h"
+#include "proto/interfaces.h"
 #include "worker/survey_themes.h"
 #include "worker/survey_wires.h"
 
@@ -277,14 +277,15 @@ static void say_mtu(struct survey *s, const char *root, const char *interface)
 static void say_interfaces(struct survey *s, const struct survey_request *r,
                            const struct ifaddrs *all)
 {
-    struct interface *found = calloc(INTERFACES_MAX, sizeof(*found));
-    const char *names[INTERFACES_MAX];
+    struct gpul_interface *found =
+        calloc(GPUL_INTERFACES_FOUND_MAX, sizeof(*found));
+    const char *names[GPUL_INTERFACES_FOUND_MAX];
     struct survey_list matches;
     size_t kept = 0;
     if (found == NULL) {
         return;
     }
-    size_t count = interfaces_read(found, r->root, all);
+    size_t count = gpul_interfaces_read(found, r->root, all);
     for (size_t i = 0; i < count; i++) {
         names[i] = found[i].name;
         if (found[i].rejection[0] == 0 && kept < MTUS_MAX) {

@@ -58,6 +58,7 @@ struct fake_link {
     const char *address;
     uint32_t mbits;
     bool is_rdma;
+    bool is_tunnel;
     uint64_t cut_for; /* bits: node ranks that do not reach it */
     Gpul__LinkFailure__Kind kind;
     uint32_t answered_by;

@@ -36,6 +36,7 @@ void fake_links_listen(struct cluster *c, uint32_t index)
         all[k].address = wire_text(link.address);
         all[k].mbits = link.mbits;
         all[k].is_rdma = link.is_rdma;
+        all[k].is_tunnel = link.is_tunnel;
         all[k].port = PORT + k;
         list[k] = &all[k];
     }

@@ -93,14 +93,14 @@ static int teardown(void **state)
 /* On these addresses, separated by blanks. */
 static void open_node(uint32_t rank, uint32_t node_count, const char *list)
 {
-    static struct interface found[INTERFACES_MAX];
+    static struct gpul_interface found[GPUL_INTERFACES_FOUND_MAX];
     size_t n = 0;
     char text[128];
     char *rest;
     snprintf(text, sizeof(text), "%s", list);
     for (char *one = strtok_r(text, " ", &rest); one != NULL;
          one = strtok_r(NULL, " ", &rest)) {
-        found[n] = (struct interface){.kind = "ethernet"};
+        found[n] = (struct gpul_interface){.kind = "ethernet"};
         snprintf(found[n].name, sizeof(found[n].name), "net%zu", n);
         snprintf(found[n].address, sizeof(found[n].address), "%.64s", one);
         n++;
@@ -110,6 +110,7 @@ static void open_node(uint32_t rank, uint32_t node_count, const char *list)
         .self = rank,
         .node_count = node_count,
         .wanted = "",
+        .joined = "",
         .found = found,
         .found_count = n,
     };

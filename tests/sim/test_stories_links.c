@@ -155,6 +155,30 @@ static void test_no_way(void **state)
 #undef WHY
 }
 
+/* Dials for which there was no time: what gives them longer. */
+static void test_late(void **state)
+{
+    (void)state;
+    struct cluster c;
+    init_machines(&c);
+    c.nodes[2].links[0].cut_for = 1;
+    c.nodes[2].links[0].kind = GPUL__LINK_FAILURE__KIND__NOT_TRIED;
+#define WHY                                                                    \
+    "nodes do not reach each other: node0 -> node2 (10.0.0.3, eth0): not "     \
+    "tried; node2 -> node0 works; the time was over: --self-test-timeout "     \
+    "gives it longer\n"
+    story_expect_part(
+        &c, 19, 19,
+        "19 user: links failed 3/3\n"
+        "19 user:   node0 127.0.0.1 \n"
+        "19 user:     not eth0 10.0.0.1: can be used, another is better\n"
+        "19 user:   node2 127.0.0.1 \n"
+        "19 user:     not eth0 10.0.0.3: 1 other node did not reach it\n"
+        "19 dialling the others -> draining: " WHY "19 user: stopping: " WHY
+        "19 all <- stop signal 15 grace 30000\n");
+#undef WHY
+}
+
 /* A node that nobody reaches, and that reaches nobody: each pair once; and of
  * two networks, which one still works. */
 static void test_cut_off(void **state)
@@ -310,6 +334,38 @@ static void test_joined(void **state)
         "19 user: launched 3/3\n");
 }
 
+/* A tunnel by which the nodes have joined, where a card leads everywhere too;
+ * the tunnel is faster, since nobody knows how fast the card is. */
+static void test_tunnel(void **state)
+{
+    (void)state;
+    struct cluster c;
+    init_machines(&c);
+    for (uint32_t i = 0; i < 3; i++) {
+        c.nodes[i].link_count = 2;
+        c.nodes[i].links[1].name = "wg0";
+        c.nodes[i].links[1].is_tunnel = true;
+        c.nodes[i].links[1].mbits = 10;
+        c.nodes[i].address = c.nodes[i].links[1].address;
+    }
+    c.nodes[2].links[0].cut_for = 1; /* node0 needs the tunnel to node2 */
+    story_expect_part(
+        &c, 19, 19,
+        "19 user: links 3/3\n"
+        "19 user:   node0 10.1.0.1 wg0\n"
+        "19 user:     not eth0 10.0.0.1: can be used, another is better\n"
+        "19 user:   node1 10.0.0.2 eth0\n"
+        "19 user:     not wg0 10.1.0.2: can be used, another is better\n"
+        "19 user:   node2 10.1.0.3 wg0\n"
+        "19 user:     not eth0 10.0.0.3: 1 other node did not reach it\n"
+        "19 all <- roster 1/1: 10.1.0.1,10.0.0.2,10.1.0.3 ports 20000 ranks "
+        "1\n"
+        "19 dialling the others -> running: every node was reached by all "
+        "others\n"
+        "19 all <- launch attempt 1\n"
+        "19 user: launched 3/3\n");
+}
+
 /* Silent nodes are named at half of the bound, and at its end. */
 static void test_deadlines(void **state)
 {
@@ -389,12 +445,13 @@ static void test_lie(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chosen),      cmocka_unit_test(test_one_host),
-        cmocka_unit_test(test_cut_one_way), cmocka_unit_test(test_no_way),
-        cmocka_unit_test(test_cut_off),     cmocka_unit_test(test_no_candidate),
-        cmocka_unit_test(test_families),    cmocka_unit_test(test_preference),
-        cmocka_unit_test(test_joined),      cmocka_unit_test(test_deadlines),
-        cmocka_unit_test(test_crash),       cmocka_unit_test(test_lie),
+        cmocka_unit_test(test_chosen),       cmocka_unit_test(test_one_host),
+        cmocka_unit_test(test_cut_one_way),  cmocka_unit_test(test_no_way),
+        cmocka_unit_test(test_late),         cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_no_candidate), cmocka_unit_test(test_families),
+        cmocka_unit_test(test_preference),   cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_tunnel),       cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_crash),        cmocka_unit_test(test_lie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,22 +10,22 @@
 
 #include "worker/linkpick.h"
 
-static struct interface all[INTERFACES_MAX];
+static struct gpul_interface all[GPUL_INTERFACES_FOUND_MAX];
 static size_t count;
 
-static struct interface *add(const char *name, const char *address)
+static struct gpul_interface *add(const char *name, const char *address)
 {
-    struct interface *i = &all[count++];
-    *i = (struct interface){.kind = "ethernet"};
+    struct gpul_interface *i = &all[count++];
+    *i = (struct gpul_interface){.kind = "ethernet"};
     snprintf(i->name, sizeof(i->name), "%s", name);
     snprintf(i->address, sizeof(i->address), "%s", address);
     return i;
 }
 
-static struct interface *add_rejected(const char *name, const char *address,
-                                      const char *why)
+static struct gpul_interface *add_rejected(const char *name,
+                                           const char *address, const char *why)
 {
-    struct interface *i = add(name, address);
+    struct gpul_interface *i = add(name, address);
     snprintf(i->rejection, sizeof(i->rejection), "%s", why);
     return i;
 }
@@ -102,6 +102,29 @@ static void test_too_many(void **state)
                         "beyond the first 8 addresses");
 }
 
+/* Eight RDMA cards hide neither the Ethernet by which the node has joined, nor
+ * the other family. */
+static void test_needed(void **state)
+{
+    (void)state;
+    char name[8], address[16];
+    count = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        snprintf(name, sizeof(name), "ib%u", i);
+        snprintf(address, sizeof(address), "10.1.0.%u", i);
+        add(name, address)->is_rdma = true;
+    }
+    add("eth0", "10.0.0.1")->mbits = 1000;
+    add("eth1", "10.0.0.2")->is_joined = true;
+    add("eth1", "fd00::2");
+    add("eth2", "fd00::3");
+    assert_string_equal(
+        sorted(""),
+        "ib0 10.1.0.0, ib1 10.1.0.1, ib2 10.1.0.2, ib3 10.1.0.3, ib4 10.1.0.4, "
+        "ib5 10.1.0.5, eth1 10.0.0.2, eth1 fd00::2, !ib6 10.1.0.6, !ib7 "
+        "10.1.0.7, !eth0 10.0.0.1, !eth2 fd00::3");
+}
+
 static void test_explain(void **state)
 {
     (void)state;
@@ -132,9 +155,8 @@ static void test_explain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_wanted),
-        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_order),    cmocka_unit_test(test_wanted),
+        cmocka_unit_test(test_too_many), cmocka_unit_test(test_needed),
         cmocka_unit_test(test_explain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

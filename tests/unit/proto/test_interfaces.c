@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -12,8 +13,8 @@
 
 #include <cmocka.h>
 
+#include "proto/interfaces.h"
 #include "tests/lib/fakehost.h"
-#include "worker/interfaces.h"
 
 enum { UP = IFF_UP | IFF_RUNNING };
 
@@ -66,9 +67,9 @@ static void put(const char *name, const char *entry, const char *text)
     fakehost_put(root, path, text);
 }
 
-static struct interface out[INTERFACES_MAX];
+static struct gpul_interface out[GPUL_INTERFACES_FOUND_MAX];
 
-static const struct interface *find(size_t n, const char *address)
+static const struct gpul_interface *find(size_t n, const char *address)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(out[i].address, address) == 0) {
@@ -82,7 +83,7 @@ static const struct interface *find(size_t n, const char *address)
 static void expect(size_t n, const char *address, const char *kind,
                    const char *rejection)
 {
-    const struct interface *i = find(n, address);
+    const struct gpul_interface *i = find(n, address);
     assert_string_equal(i->kind, kind);
     assert_string_equal(i->rejection, rejection);
 }
@@ -125,7 +126,7 @@ static void test_host(void **state)
     put("eth2", "device/vendor", "0x8086\n");
     add("eth2", "10.3.0.5", IFF_UP);
     add("eth3", "10.4.0.5", 0);
-    size_t n = interfaces_read(out, root, list);
+    size_t n = gpul_interfaces_read(out, root, list);
     expect(n, "127.0.0.1", "loopback", "loopback");
     expect(n, "10.0.0.5", "ethernet", "");
     assert_int_equal(find(n, "10.0.0.5")->mbits, 25000);
@@ -162,7 +163,7 @@ static void test_pod(void **state)
     put("bond0", "lower_ens1/device/infiniband/mlx5_1/x", "");
     put("ens1", "device/infiniband/mlx5_1/x", "");
     add("bond0", "fd00::7", UP);
-    size_t n = interfaces_read(out, root, list);
+    size_t n = gpul_interfaces_read(out, root, list);
     assert_int_equal(n, 3);
     expect(n, "10.244.1.7", "veth", "");
     expect(n, "10.9.0.1", "tunnel", "");
@@ -182,7 +183,7 @@ static void test_link_local(void **state)
     put("eth0", "device/vendor", "0x8086\n");
     add("eth0", "fe80::1", UP);
     add("eth0", "169.254.3.4", UP);
-    size_t n = interfaces_read(out, root, list);
+    size_t n = gpul_interfaces_read(out, root, list);
     assert_int_equal(n, 3);
     expect(n, "fe80::1", "ethernet", "a link-local address");
     expect(n, "169.254.3.4", "ethernet", "a link-local address");
@@ -200,8 +201,8 @@ static void test_many(void **state)
     }
     put("eth0", "type", "1\n");
     add("eth0", "10.0.0.5", UP);
-    size_t n = interfaces_read(out, root, list);
-    assert_int_equal(n, INTERFACES_MAX / 2 + 1);
+    size_t n = gpul_interfaces_read(out, root, list);
+    assert_int_equal(n, GPUL_INTERFACES_FOUND_MAX / 2 + 1);
     expect(n, "10.0.0.5", "virtual", "");
 }
 
@@ -209,7 +210,7 @@ static void test_many(void **state)
 static void test_here(void **state)
 {
     (void)state;
-    size_t n = interfaces_read(out, "", NULL);
+    size_t n = gpul_interfaces_read(out, "", NULL);
     expect(n, "127.0.0.1", "loopback", "loopback");
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/interfaces.h"
+#include "proto/interfaces.h"
 
 #include <dirent.h>
+#include <ifaddrs.h>
 #include <limits.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -222,7 +223,7 @@ static const char *reason_against(const struct reader *r, unsigned flags,
     return (flags & IFF_RUNNING) == 0 ? "no carrier" : "";
 }
 
-static bool describe(struct interface *out, const char *root,
+static bool describe(struct gpul_interface *out, const char *root,
                      const struct ifaddrs *from)
 {
     struct sockaddr_storage address = {0};
@@ -235,7 +236,7 @@ static bool describe(struct interface *out, const char *root,
            family == AF_INET ? sizeof(struct sockaddr_in)
                              : sizeof(struct sockaddr_in6));
     long type = read_number(&r, "type");
-    *out = (struct interface){
+    *out = (struct gpul_interface){
         .kind = kind_of(&r, type),
         .mbits = rate_of(&r),
         .is_rdma = is_rdma(&r, type),
@@ -253,7 +254,7 @@ static bool describe(struct interface *out, const char *root,
 
 /* Every interface has one. They are worth a word where there is nothing else.
  */
-static size_t drop_link_local(struct interface *all, size_t count)
+static size_t drop_link_local(struct gpul_interface *all, size_t count)
 {
     bool has_other = false;
     size_t kept = 0;
@@ -269,8 +270,9 @@ static size_t drop_link_local(struct interface *all, size_t count)
     return kept;
 }
 
-size_t interfaces_read(struct interface out[INTERFACES_MAX], const char *root,
-                       const struct ifaddrs *all)
+size_t
+gpul_interfaces_read(struct gpul_interface out[GPUL_INTERFACES_FOUND_MAX],
+                     const char *root, const struct ifaddrs *all)
 {
     struct ifaddrs *own = NULL;
     size_t count = 0;
@@ -279,12 +281,12 @@ size_t interfaces_read(struct interface out[INTERFACES_MAX], const char *root,
         all = own;
     }
     for (const struct ifaddrs *i = all; i != NULL; i = i->ifa_next) {
-        struct interface one;
+        struct gpul_interface one;
         if (!describe(&one, root, i)) {
             continue;
         }
         size_t *of_its_kind = &counts[one.rejection[0] != 0];
-        if (*of_its_kind < INTERFACES_MAX / 2) {
+        if (*of_its_kind < GPUL_INTERFACES_FOUND_MAX / 2) {
             ++*of_its_kind;
             out[count++] = one;
         }
