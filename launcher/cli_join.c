@@ -11,6 +11,9 @@
 #include "proto/limits.h"
 #include "proto/text.h"
 
+/* Of join, several with commas between them. */
+enum { ADDRESSES_BYTES_MAX = GPUL_COORDINATORS_MAX * (GPUL_HOST_BYTES + 16) };
+
 static const enum option options[] = {
     OPTION_ADDRESS,      OPTION_PORT,        OPTION_JOB,      OPTION_NAME,
     OPTION_JOIN_TIMEOUT, OPTION_SECRET_FILE, OPTION_INSECURE, OPTION_VERBOSE,
@@ -72,6 +75,9 @@ int cli_join_set(struct plan *plan, enum option option, const char *value,
     const char *spelling = plan->settings[option].spelling;
     uint32_t port;
     switch (option) {
+    case OPTION_ADDRESS:
+        return set_name(&plan->address, value, ADDRESSES_BYTES_MAX, spelling,
+                        err);
     case OPTION_JOB:
         return set_job(plan, value, spelling, err);
     case OPTION_NAME:
@@ -86,12 +92,19 @@ int cli_join_set(struct plan *plan, enum option option, const char *value,
     }
 }
 
-/* "[::1]", "::1" or "host", whose port is given by --port. */
-static int take_host(struct gpul_hostport *out, const char *text, uint16_t port,
-                     struct gpul_error *err)
+int cli_hostport(struct gpul_hostport *out, const char *text, uint16_t port,
+                 struct gpul_error *err)
 {
     char with_port[GPUL_HOST_BYTES + 16];
-    bool is_bare = strchr(text, ':') != NULL && text[0] != '[';
+    struct gpul_error why = {0};
+    if (gpul_hostport_parse(out, text, &why) == 0) {
+        return 0;
+    }
+    const char *colon = strchr(text, ':');
+    bool is_bare = colon != NULL && text[0] != '['; /* an IPv6 literal */
+    if (port == 0 || (is_bare && strchr(colon + 1, ':') == NULL)) {
+        return gpul_fail(err, GPUL_EINVAL, "%s", why.text);
+    }
     int n =
         snprintf(with_port, sizeof(with_port), "%s%s%s:%u", is_bare ? "[" : "",
                  text, is_bare ? "]" : "", (unsigned)port);
@@ -103,16 +116,14 @@ static int take_host(struct gpul_hostport *out, const char *text, uint16_t port,
 static int take_address(struct plan *plan, const char *text,
                         struct gpul_error *err)
 {
-    struct gpul_error why = {0};
     if (plan->coordinator_count == GPUL_COORDINATORS_MAX) {
         return gpul_fail(err, GPUL_ELIMIT, "join: more than %u addresses",
                          GPUL_COORDINATORS_MAX);
     }
     struct gpul_hostport *out = &plan->coordinators[plan->coordinator_count++];
-    if (gpul_hostport_parse(out, text, &why) != 0) {
-        return plan->port > 0
-                   ? take_host(out, text, plan->port, err)
-                   : gpul_fail(err, GPUL_EINVAL, "join: %s", why.text);
+    int rc = cli_hostport(out, text, plan->port, err);
+    if (rc != 0) {
+        return gpul_wrap(err, rc, "join");
     }
     if (plan->port > 0 && plan->port != out->port) {
         return gpul_fail(err, GPUL_EINVAL,

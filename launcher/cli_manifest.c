@@ -110,6 +110,7 @@ static const struct {
     {OPTION_NODELIST, "the nodes are those that the file starts"},
     {OPTION_HOSTFILE, "the nodes are those that the file starts"},
     {OPTION_ADDRESS, "it is found out where the job runs"},
+    {OPTION_ADVERTISE, "it is found out where the job runs"},
     {OPTION_JOB, "each run gets its own"},
     {OPTION_WORKER_PATH, "the nodes have gpulaunch in their PATH"},
     {OPTION_COPY_WORKER, "the nodes have gpulaunch in their PATH"},

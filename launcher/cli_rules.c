@@ -263,10 +263,10 @@ static int check_hang(const struct plan *plan, struct gpul_error *err)
 /* Options that have nothing to do where no node is reached. */
 static int check_reaching(const struct plan *plan, struct gpul_error *err)
 {
-    static const enum option options[] = {OPTION_ADDRESS, OPTION_WORKER_PATH,
-                                          OPTION_COPY_WORKER,
-                                          OPTION_SSH_COMMAND};
-    for (size_t i = 0; plan->is_local && i < 4; i++) {
+    static const enum option options[] = {
+        OPTION_ADDRESS, OPTION_ADVERTISE, OPTION_WORKER_PATH,
+        OPTION_COPY_WORKER, OPTION_SSH_COMMAND};
+    for (size_t i = 0; plan->is_local && i < 5; i++) {
         const struct plan_setting *s = setting(plan, options[i]);
         if (s->source == GPUL_SOURCE_FLAG) {
             return gpul_fail(err, GPUL_EINVAL,
@@ -283,6 +283,23 @@ static int check_reaching(const struct plan *plan, struct gpul_error *err)
                          setting(plan, OPTION_WORKER_PATH)->spelling);
     }
     return 0;
+}
+
+/* What leads here leads to one port, which has to be known beforehand. */
+static int apply_advertised(struct plan *plan, struct gpul_error *err)
+{
+    const struct plan_setting *s = setting(plan, OPTION_ADVERTISE);
+    if (s->source == GPUL_SOURCE_NONE || plan->is_local) {
+        return 0;
+    }
+    if (plan->port == 0) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "%s %.80s: it leads to one port of this machine; name "
+                         "that with --port",
+                         s->spelling, s->value);
+    }
+    int rc = cli_hostport(&plan->advertised, s->value, plan->port, err);
+    return rc == 0 ? 0 : gpul_wrap(err, rc, "%s", s->spelling);
 }
 
 static int check_rank(const struct plan *plan, struct gpul_error *err)
@@ -352,6 +369,9 @@ int cli_rules_apply(struct plan *plan, struct gpul_error *err)
     }
     if (rc == 0) {
         rc = check_reaching(plan, err);
+    }
+    if (rc == 0) {
+        rc = apply_advertised(plan, err);
     }
     if (rc == 0) {
         rc = apply_roles(plan, err);

@@ -461,13 +461,13 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
     case OPTION_HOSTS:
     case OPTION_NODELIST:
     case OPTION_HOSTFILE:
-        return 0; /* the setting says it, see cli_nodes.c */
+    case OPTION_ADVERTISE:
+        return 0; /* the setting says it, see cli_nodes.c and cli_rules.c */
+    case OPTION_ADDRESS:
     case OPTION_PORT:
     case OPTION_JOB:
     case OPTION_NAME:
         return cli_join_set(plan, option, value, err);
-    case OPTION_ADDRESS:
-        return set_text(&plan->address, value, "an address", spelling, err);
     case OPTION_WORKER_PATH:
         return set_text(&plan->worker_path, value, "a file", spelling, err);
     case OPTION_SSH_COMMAND:

@@ -43,8 +43,13 @@ int cli_nodes_apply(struct plan *plan, struct gpul_error *err);
 /* Local nodes get their names once their number is known. */
 int cli_nodes_name(struct plan *plan, struct gpul_error *err);
 
-/* The same for --port, --job and --name. */
+/* The same for --address, --port, --job and --name. */
 int cli_join_set(struct plan *plan, enum option option, const char *value,
+                 struct gpul_error *err);
+
+/* "host", "::1" or "[::1]", and maybe a port, which otherwise is `port` (0: it
+ * must be said). GPUL_EINVAL with what is wrong. */
+int cli_hostport(struct gpul_hostport *out, const char *text, uint16_t port,
                  struct gpul_error *err);
 
 /* Is it an option of the verb join; of run and env? */

@@ -39,19 +39,20 @@ int invite_append(struct gpul_buf *out, const struct invite *invite,
                   const struct plan *plan, const struct listening *listening,
                   const char *job_id)
 {
+    struct gpul_hostport at[GPUL_COORDINATORS_MAX];
+    uint32_t count = listening_told(listening, at);
     bool has_secret = invite->secret_path[0] != '\0';
-    gpul_buf_appendf(
-        out,
-        "gpulaunch: waiting for %u node%s to join; on each%s "
-        "run%s:\n",
-        plan->node_count, gpul_plural(plan->node_count),
-        has_secret ? ", with a copy of the secret's file (mode "
-                     "0600),"
-                   : "",
-        listening->count > 1 ? " the line whose address it can reach" : "");
-    for (uint32_t i = 0; i < listening->count; i++) {
+    gpul_buf_appendf(out,
+                     "gpulaunch: waiting for %u node%s to join; on each%s "
+                     "run%s:\n",
+                     plan->node_count, gpul_plural(plan->node_count),
+                     has_secret ? ", with a copy of the secret's file (mode "
+                                  "0600),"
+                                : "",
+                     count > 1 ? " the line whose address it can reach" : "");
+    for (uint32_t i = 0; i < count; i++) {
         gpul_buf_append_text(out, "  gpulaunch join ");
-        gpul_hostport_append(out, listening->at[i].host, listening->at[i].port);
+        gpul_hostport_append(out, at[i].host, at[i].port);
         gpul_buf_appendf(out, " --job %s ", job_id);
         if (has_secret) {
             gpul_buf_append_text(out, "--secret-file ");

@@ -11,6 +11,7 @@ const char *option_default(enum option option)
         [OPTION_BIND] = "none",
         [OPTION_INTERFACE] = "what the others have reached",
         [OPTION_ADDRESS] = "by the routes to the nodes",
+        [OPTION_ADVERTISE] = "none",
         [OPTION_PORT] = "one that is free",
         [OPTION_JOB] = "drawn",
         [OPTION_NAME] = "this machine's",

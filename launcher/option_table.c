@@ -106,6 +106,14 @@ static const struct gpul_option table[] = {
                                 "literal address of this machine. Default: "
                                 "those that the routes to the nodes begin "
                                 "at."},
+    [OPTION_ADVERTISE] = {.name = "advertise",
+                          .value = "ADDR[:PORT]",
+                          .environment = "GPULAUNCH_ADVERTISE",
+                          .group = REACHING,
+                          .help = "Tell the nodes this address first, which "
+                                  "is not this machine's own but leads to it, "
+                                  "by NAT or a forwarded port. Needs --port; "
+                                  "PORT is another one that leads to that."},
     [OPTION_PORT] = {.name = "port",
                      .value = "PORT",
                      .environment = "GPULAUNCH_PORT",
@@ -448,7 +456,8 @@ static const struct gpul_option table[] = {
             "it within a job of the scheduler"),
     FOREIGN("rdzv-endpoint", "rdzv-backend rdzv-id rdzv-conf", 0, "VALUE",
             "leave it out: gpulaunch starts every node and brings its own "
-            "rendezvous"),
+            "rendezvous; where nodes find this machine by an address that it "
+            "does not have itself, give --advertise"),
     FOREIGN("master-addr", "master-port", 0, "VALUE",
             "leave it out: gpulaunch chooses the address and the port and "
             "tells every rank"),

@@ -109,8 +109,9 @@ struct plan {
     /* A file that names the nodes and has to be read: then they are not known
      * until cli_settle. NULL: none. */
     const char *nodes_file;
-    struct nodes nodes;       /* owned; node_count of them, in order */
-    const char *address;      /* --address; NULL: by the routes */
+    struct nodes nodes;              /* owned; node_count of them, in order */
+    const char *address;             /* --address; NULL: by the routes */
+    struct gpul_hostport advertised; /* --advertise; host "": none */
     uint16_t port;            /* of the coordinator; 0: one that is free */
     const char *job_id;       /* NULL: one is drawn; of join: not given */
     const char *node_name;    /* of join; NULL: this machine's */

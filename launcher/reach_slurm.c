@@ -93,7 +93,8 @@ static int fill_texts(struct step *step, const struct reach_job *job,
                       struct gpul_error *err)
 {
     const struct plan *plan = job->plan;
-    const struct listening *l = job->listening;
+    struct gpul_hostport at[GPUL_COORDINATORS_MAX];
+    uint32_t count = listening_told(job->listening, at);
     snprintf(step->nodes, sizeof(step->nodes), "--nodes=%" PRIu32,
              plan->node_count);
     snprintf(step->tasks, sizeof(step->tasks), "--ntasks=%" PRIu32,
@@ -105,9 +106,9 @@ static int fill_texts(struct step *step, const struct reach_job *job,
     }
     gpul_buf_append_text(&step->names, "--nodelist=");
     int rc = nodes_fold(&step->names, &plan->nodes, 0, plan->nodes.count);
-    for (uint32_t i = 0; i < l->count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         gpul_buf_append_text(&step->addresses, i > 0 ? "," : "");
-        gpul_hostport_append(&step->addresses, l->at[i].host, l->at[i].port);
+        gpul_hostport_append(&step->addresses, at[i].host, at[i].port);
     }
     return rc == 0 && gpul_buf_text(&step->names) != NULL &&
                    gpul_buf_text(&step->addresses) != NULL

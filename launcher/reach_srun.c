@@ -30,11 +30,10 @@ static int prepare(struct reach *r, const struct plan *plan,
 
 static void fill(struct meeting *m, const struct reach_job *job)
 {
-    const struct listening *l = job->listening;
-    *m = (struct meeting){.count = l->count};
+    *m = (struct meeting){.count = 0};
+    m->count = listening_told(job->listening, m->at);
     snprintf(m->run, sizeof(m->run), "%s", job->plan->sruntask.run);
     snprintf(m->job_id, sizeof(m->job_id), "%s", job->job_id);
-    memcpy(m->at, l->at, l->count * sizeof(m->at[0]));
     if (job->secret != NULL) {
         gpul_secret_format(m->secret, job->secret);
         m->secret[strcspn(m->secret, "\n")] = '\0';

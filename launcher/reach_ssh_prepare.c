@@ -12,8 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/ownaddr.h"
 #include "launcher/quoting.h"
 #include "launcher/reach_ssh_internal.h"
+#include "proto/sockaddr.h"
 
 enum {
     WORDS_MAX = 32,
@@ -202,13 +204,20 @@ static int find_addresses(struct ssh_way *way, struct listening *listening,
                           struct gpul_error *err)
 {
     const struct plan *plan = way->plan;
+    struct sockaddr_storage unused;
+    if (plan->advertised.host[0] != '\0' &&
+        gpul_sockaddr_parse(&unused, plan->advertised.host, 1, NULL) != 0) {
+        return gpul_fail(err, GPUL_EINVAL,
+                         "--advertise: \"%.80s\" is no literal address; nodes "
+                         "that are reached by ssh look no name up",
+                         plan->advertised.host);
+    }
     int rc = localaddr_find(way->addresses, &plan->nodes, way->ssh, err);
     if (rc != 0) {
         return rc;
     }
     if (plan->address != NULL) {
-        listening_add(listening, plan->address);
-        return 0;
+        return ownaddr_find(listening, plan->address, err);
     }
     for (uint32_t i = 0; i < plan->nodes.count; i++) {
         if (way->addresses[i].address[0] != '\0') {
@@ -216,6 +225,10 @@ static int find_addresses(struct ssh_way *way, struct listening *listening,
         }
     }
     listening_drop_loopback(listening);
+    if (plan->advertised.host[0] != '\0') {
+        /* It leads to any of them. */
+        return ownaddr_find(listening, NULL, err);
+    }
     return listening->count > 0 ? 0 : refuse_all(way, err);
 }
 

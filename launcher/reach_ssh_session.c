@@ -98,22 +98,24 @@ static int put_key(struct gpul_orders *orders, const struct ssh_way *way)
     return rc;
 }
 
-/* All addresses, its own first: where the route to it begins. */
+/* All addresses: what the user has said, then its own, where the route to it
+ * begins. */
 static void put_coordinators(struct gpul_orders *orders,
                              const struct ssh_node *node)
 {
     const struct listening *l = &node->way->listening;
     const char *own = node->way->addresses[node->index].address;
-    for (uint32_t i = 0; i < l->count; i++) {
-        if (strcmp(l->at[i].host, own) == 0) {
-            orders->coordinators[orders->coordinator_count++] = l->at[i];
+    uint32_t first = l->advertised.host[0] != '\0';
+    uint32_t count = listening_told(l, orders->coordinators);
+    for (uint32_t i = first; i < count; i++) {
+        struct gpul_hostport at = orders->coordinators[i];
+        if (strcmp(at.host, own) == 0) {
+            memmove(&orders->coordinators[first + 1],
+                    &orders->coordinators[first], (i - first) * sizeof(at));
+            orders->coordinators[first] = at;
         }
     }
-    for (uint32_t i = 0; i < l->count; i++) {
-        if (strcmp(l->at[i].host, own) != 0) {
-            orders->coordinators[orders->coordinator_count++] = l->at[i];
-        }
-    }
+    orders->coordinator_count = count;
 }
 
 /* It has to tell that it cannot reach us before the time to join is over. */

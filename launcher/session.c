@@ -178,6 +178,15 @@ static void say_limit(struct session *s)
     }
 }
 
+/* Nodes may find the job by fewer ways than one would think. */
+static void say_left_out(struct session *s)
+{
+    if (s->listening.left_out[0] != '\0') {
+        progress_note(&s->progress, "nodes are not told of an address: %s",
+                      s->listening.left_out);
+    }
+}
+
 /* Said in any case: without it nobody would come. */
 static void say_invite(struct session *s)
 {
@@ -268,6 +277,7 @@ int session_run(const struct plan *plan, int *exit_code, struct gpul_error *err)
         }
         say_origin(&s);
         say_limit(&s);
+        say_left_out(&s);
         say_invite(&s);
         session_reap(&s);
         uv_run(&s.loop, UV_RUN_DEFAULT);

@@ -163,6 +163,7 @@ int session_prepare(struct session *s, struct gpul_error *err)
     int rc = find_job_id(s, err);
     if (rc == 0) {
         s->listening.port = s->plan->port;
+        s->listening.advertised = s->plan->advertised;
         rc = reach_prepare(&s->reach, s->plan, &s->listening, err);
     }
     if (rc == 0) {

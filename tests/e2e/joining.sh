@@ -148,6 +148,34 @@ expect_status 0
 [ -e "$scratch/job.secret" ] || fail "the user's file is gone"
 expect_nothing_left 5
 
+it "--advertise: what leads here is told first, with a port of its own"
+cat >"$scratch/forward.py" <<'PYTHON'
+import socket, sys, threading
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+def copy(a, b):
+    while data := a.recv(65536):
+        b.sendall(data)
+    b.shutdown(socket.SHUT_WR)
+while True:
+    near = listener.accept()[0]
+    far = socket.create_connection(("127.0.0.1", int(sys.argv[2])))
+    for pair in (near, far), (far, near):
+        threading.Thread(target=copy, args=pair, daemon=True).start()
+PYTHON
+outside=$(free_port)
+"$python" "$scratch/forward.py" "$outside" "$port" &
+forwarder=$!
+wait_for_nodes --nodes 1 --port "$port" --advertise "localhost:$outside" \
+    --self-test off -- true
+[ "${line[0]}" = "localhost:$outside" ] || fail "first is ${line[0]}"
+expect_has "$err" "^  gpulaunch join 127\\.0\\.0\\.1:$port "
+join outside
+expect_node "$node" 0
+finish
+expect_status 0
+kill "$forwarder"
+expect_nothing_left 5
+
 it "nodes that do not come: how many, at half of the time and at the end"
 run "$bin/gpulaunch" --address 127.0.0.1 --nodes 3 --join-timeout 2s -- true
 expect_status 40

@@ -21,6 +21,9 @@
 #include "worker/linker.h"
 #include "worker/linkhello.h"
 
+/* Own address by which a node has joined, if it is given to it. */
+#define JOINED "127.0.0.99"
+
 enum { NODES = 3, TOKEN = 4711, DEADLINE_MS = 15000 };
 
 struct node {
@@ -110,7 +113,7 @@ static void open_node(uint32_t rank, uint32_t node_count, const char *list)
         .self = rank,
         .node_count = node_count,
         .wanted = "",
-        .joined = "",
+        .joined = JOINED,
         .found = found,
         .found_count = n,
     };
@@ -168,6 +171,22 @@ static void expect_failure(uint32_t rank, uint32_t of,
         }
     }
     fail_msg("node %u has reached node %u", rank, of);
+}
+
+/* The last of ten addresses is a candidate, since the node has joined by it. */
+static void test_joined(void **state)
+{
+    (void)state;
+    bool is_there = false;
+    open_node(0, NODES,
+              "127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.4 127.0.0.5 127.0.0.6 "
+              "127.0.0.7 127.0.0.8 127.0.0.10 " JOINED);
+    for (size_t i = 0; i < GPUL_LINKS_MAX; i++) {
+        const Gpul__LinkInterface *one = nodes[0].listening->interfaces[i];
+        is_there = is_there || (strcmp(one->address, JOINED) == 0 &&
+                                one->port != 0 && one->rejection[0] == '\0');
+    }
+    assert_true(is_there);
 }
 
 /* Everybody reaches everybody; the kernel says from where. */
@@ -384,6 +403,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(test_joined),
         TEST(test_all),
         TEST(test_other_machine),
         TEST(test_silence),

@@ -385,6 +385,7 @@ static void test_explain(void **state)
         "  bind              none (default)\n"
         "  interface         what the others have reached (default)\n"
         "  address           by the routes to the nodes (default)\n"
+        "  advertise         none (default)\n"
         "  port              one that is free (default)\n"
         "  job               drawn (default)\n"
         "  worker-path       as here, else in PATH (default)\n"

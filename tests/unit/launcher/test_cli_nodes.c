@@ -80,6 +80,33 @@ static void test_open(void **state)
     }
 }
 
+/* An address from elsewhere, with the port of --port or one of its own. */
+static void test_advertised(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *host;
+        uint16_t port;
+    } rows[] = {
+        {"203.0.113.7", "203.0.113.7", 7000},
+        {"203.0.113.7:80", "203.0.113.7", 80},
+        {"2001:db8::7", "2001:db8::7", 7000},
+        {"[2001:db8::7]:80", "2001:db8::7", 80},
+        {"login.example", "login.example", 7000},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct line l;
+        char line[100];
+        snprintf(line, sizeof(line),
+                 "--nodes 2 --port 7000 --advertise %s -- t", rows[i].text);
+        assert_int_equal(cli_line_parse(&l, "", line), 0);
+        assert_string_equal(l.plan.advertised.host, rows[i].host);
+        assert_int_equal(l.plan.advertised.port, rows[i].port);
+        plan_release(&l.plan);
+    }
+}
+
 /* A file is the caller's to read; then the plan is made whole. */
 static void test_files(void **state)
 {
@@ -177,9 +204,9 @@ static void test_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places), cmocka_unit_test(test_open),
-        cmocka_unit_test(test_files),  cmocka_unit_test(test_explain_nodes),
-        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_places),        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_advertised),    cmocka_unit_test(test_files),
+        cmocka_unit_test(test_explain_nodes), cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

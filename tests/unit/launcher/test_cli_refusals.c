@@ -76,6 +76,15 @@ static void test_refusals(void **state)
         {"", "--hosts a,b --roles chief=1 -- true",
          "--roles names 1 rank, but 2 nodes x 1 per node make 2; change one of "
          "them"},
+        {"", "--hosts a --advertise 203.0.113.7 -- true",
+         "--advertise 203.0.113.7: it leads to one port of this machine; name "
+         "that with --port"},
+        {"", "--hosts a --port 7000 --advertise 203.0.113.7:x -- true",
+         "--advertise: \"203.0.113.7:x\" is not HOST:PORT: the port must be a "
+         "number from 1 to 65535"},
+        {"", "--local --port 7000 --advertise 203.0.113.7 -- true",
+         "--advertise is for nodes that are reached by ssh; leave it out with "
+         "--local"},
         {"", "--local --copy-worker -- true",
          "--copy-worker is for nodes that are reached by ssh; leave it out "
          "with --local"},
@@ -346,10 +355,12 @@ static void test_foreign(void **state)
     } cases[] = {
         {"--rdzv-endpoint host:29400 --local -- true",
          "--rdzv-endpoint: leave it out: gpulaunch starts every node and "
-         "brings its own rendezvous"},
+         "brings its own rendezvous; where nodes find this machine by an "
+         "address that it does not have itself, give --advertise"},
         {"--rdzv_backend=c10d --local -- true",
          "--rdzv_backend: leave it out: gpulaunch starts every node and "
-         "brings its own rendezvous"},
+         "brings its own rendezvous; where nodes find this machine by an "
+         "address that it does not have itself, give --advertise"},
         {"--max-restarts 3 --local -- true",
          "--max-restarts: not yet: this version does not restart a failed "
          "job; leave it out"},
