@@ -263,7 +263,7 @@ expect_idle_nodes 30
 
 it "64 logical nodes through one sshd that lets few log in at a time"
 lab sshd up --max-startups 3:100:5 node01
-on_hosts --hosts 'n[1-64]' --ssh-command 'ssh -o HostName=node01' \
+bound_seconds=180 on_hosts --hosts 'n[1-64]' --ssh-command 'ssh -o HostName=node01' \
     --self-test off -- true
 expect_status 0
 expect_idle_nodes 20
