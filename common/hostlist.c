@@ -397,7 +397,7 @@ int gpul_hostlist_fold(struct gpul_buf *out, const struct gpul_hostlist *l,
                        size_t first, size_t count)
 {
     assert(first <= l->count && count <= l->count - first);
-    char *const *names = l->names + first;
+    char *const *names = count > 0 ? l->names + first : NULL;
     for (size_t i = 0; i < count;) {
         struct field f;
         gpul_buf_append_text(out, i > 0 ? "," : "");

@@ -179,6 +179,9 @@ static void test_fold_part(void **state)
     assert_string_equal(gpul_buf_text(&text), "n[10-29]");
     gpul_buf_clear(&text);
     assert_int_equal(gpul_hostlist_fold(&text, &l, 0, 0), 0);
+    struct gpul_hostlist none;
+    gpul_hostlist_init(&none);
+    assert_int_equal(gpul_hostlist_fold(&text, &none, 0, 0), 0);
     assert_int_equal(text.used, 0);
     assert_int_equal(gpul_hostlist_fold(&text, &l, 0, 1000), 0);
     gpul_buf_clear(&text);
