@@ -79,7 +79,7 @@ static const char *id_of(enum outcome_code code)
     case OUTCOME_WRONG_DATA:
         return "DATA-801";
     case OUTCOME_SLOW:
-        return "PERF-702";
+        return "PERF-705";
     case OUTCOME_DEADLINE:
         return "INIT-901";
     case OUTCOME_LOST_EARLY:

@@ -141,7 +141,7 @@ static void add_bandwidth(struct rendezvous *r,
         }
     }
     const struct finding finding = {
-        .id = is_asked && !is_test(verdict, row) ? "PERF-709" : "PERF-702",
+        .id = is_asked && !is_test(verdict, row) ? "PERF-709" : "PERF-705",
         .severity = severity_of(verdict, is_asked),
         .nodes = nodes,
         .text = text.bytes,

@@ -37,9 +37,9 @@ expect_has "$out" '^FAILED  2 nodes: 0 failed, [1-9]'
 it "below --min-busbw: 30, and the figure that was asked for"
 run "$bin/gpulaunch" check --local --nodes 2 --min-busbw 90000
 expect_status 30
-expect_has "$out" '^FAIL    PERF-702'
+expect_has "$out" '^FAIL    PERF-705'
 expect_has "$out" 'expected at least 90000\.00 GB/s'
-expect_has "$out" '^    begin with PERF-702'
+expect_has "$out" '^    begin with PERF-705'
 
 it "a message that says nothing of links: the test is refused, no node is"
 run "$bin/gpulaunch" check --local --nodes 2 -b 8 -e 64 -n 5 -c 1 \

@@ -169,7 +169,7 @@ static void test_slow(void **state)
     struct cluster c;
     init_tested(&c, 3);
     c.sweep.busbw_min_gbps = 1000;
-    EXPECT(&c, "user:   fail PERF-702: all-reduce of 1 MiB over 3 ranks: ",
+    EXPECT(&c, "user:   fail PERF-705: all-reduce of 1 MiB over 3 ranks: ",
            "user: test slow 3/3", "user: end 30 check_slow: ");
 }
 
