@@ -135,29 +135,18 @@ static Gpul__PairVerdict__State path_state(enum pairsearch_path_kind kind)
     }
 }
 
-static const char *node_direction(const struct pairsearch_node *node)
+/* Bits of enum pairsearch_way: of a path as its first node sees it. */
+static const char *direction(uint8_t ways)
 {
-    switch (node->state == PAIRSEARCH_NODE_OK ? 0 : node->ways) {
+    switch (ways) {
     case PAIRSEARCH_SENDS:
-        return "sends";
+        return "send";
     case PAIRSEARCH_RECEIVES:
-        return "receives";
+        return "receive";
     case PAIRSEARCH_BOTH_WAYS:
-        return "both ways";
+        return "both";
     default:
         return "";
-    }
-}
-
-static const char *path_direction(const struct pairsearch_path *path)
-{
-    switch (path->ways) {
-    case PAIRSEARCH_A_TO_B:
-        return "a to b";
-    case PAIRSEARCH_B_TO_A:
-        return "b to a";
-    default:
-        return "both ways";
     }
 }
 
@@ -273,7 +262,8 @@ static void judge_nodes(struct page *p, const struct pairsearch_result *result,
         v->what = GPUL__PAIR_VERDICT__WHAT__NODE;
         v->a = wire_text(r->roster.nodes[i].name);
         v->state = node_state(node);
-        v->direction = wire_text(node_direction(node));
+        v->direction = wire_text(
+            direction(node->state == PAIRSEARCH_NODE_OK ? 0 : node->ways));
         v->rounds = node->named_in;
         if (node->state == PAIRSEARCH_NODE_SLOW ||
             node->state == PAIRSEARCH_NODE_UNREACHABLE) {
@@ -317,7 +307,7 @@ static void judge_paths(struct page *p, const struct pairsearch_result *result,
         v->a = wire_text(ends[0]);
         v->b = wire_text(ends[1]);
         v->state = path_state(path->kind);
-        v->direction = wire_text(path_direction(path));
+        v->direction = wire_text(direction(path->ways));
         v->rounds = path->named_in;
         struct charge charge = path->kind == PAIRSEARCH_PATH_UNRESOLVED
                                    ? charge_unresolved(path)

@@ -18,6 +18,7 @@ void checkbook_release(struct checkbook *b)
 {
     release(b->pages, b->page_count);
     release(b->facts, b->fact_count);
+    release(b->trials, b->trial_count);
     *b = (struct checkbook){0};
 }
 
@@ -50,12 +51,28 @@ static void keep_facts(struct checkbook *b, const Gpul__Event *event)
     append(&b->facts, &b->fact_count, event);
 }
 
+/* The first page of the first round: what there was before counts no more. */
+static void keep_trials(struct checkbook *b, const Gpul__Event *event)
+{
+    bool is_first = event->n_pairs > 0 && event->pairs[0]->round == 1 &&
+                    event->have == event->n_pairs;
+    if (is_first) {
+        release(b->trials, b->trial_count);
+        b->trials = NULL;
+        b->trial_count = 0;
+    }
+    append(&b->trials, &b->trial_count, event);
+}
+
 void checkbook_event(struct checkbook *b, const Gpul__Event *event)
 {
     if (event->kind == GPUL__EVENT__KIND__FINDINGS) {
         append(&b->pages, &b->page_count, event);
     } else if (event->kind == GPUL__EVENT__KIND__FACTS) {
         keep_facts(b, event);
+    } else if (event->kind == GPUL__EVENT__KIND__PAIRS ||
+               event->kind == GPUL__EVENT__KIND__VERDICTS) {
+        keep_trials(b, event);
     }
 }
 

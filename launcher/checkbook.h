@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a check has told, for whatever is written of it at the end: findings
- * in the order in which they came, and the facts of each node. The rest (who
- * the nodes are, the rows of the self-test, the end) is in launcher/record.h.
- * Pure.
+ * in the order in which they came, the facts of each node, pair trials. The
+ * rest (who the nodes are, the rows of the self-test, the end) is in
+ * launcher/record.h. Pure.
  */
 #ifndef LAUNCHER_CHECKBOOK_H
 #define LAUNCHER_CHECKBOOK_H
@@ -18,6 +18,8 @@ struct checkbook {
     size_t page_count;
     Gpul__Event **facts; /* FACTS, the last of each node */
     size_t fact_count;
+    Gpul__Event **trials; /* PAIRS and VERDICTS, of the last generation */
+    size_t trial_count;
 };
 
 /* An all-zero one is empty. */

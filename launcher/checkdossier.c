@@ -214,6 +214,7 @@ void checkdossier_fill(struct dossier *d, const struct checkdossier *c)
         }
     }
     add_findings(d, c->book);
+    checkdossier_pairs(d, c->book);
     add_rows(d, c);
     add_end(d, c);
 }

@@ -21,4 +21,7 @@ struct checkdossier {
 /* Fill an initialised dossier; see dossier.is_failed. */
 void checkdossier_fill(struct dossier *d, const struct checkdossier *c);
 
+/* Its part of pair trials: checkdossier_pairs.c. */
+void checkdossier_pairs(struct dossier *d, const struct checkbook *book);
+
 #endif

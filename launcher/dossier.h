@@ -105,7 +105,8 @@ struct dossier_pair {
 struct dossier_verdict {
     const char *what; /* node, path */
     struct dossier_texts nodes;
-    const char *state; /* ok, slow, lossy, blocked, unreachable, unknown */
+    const char *state; /* ok, slow, lossy, blocked, unreachable, congested,
+                          unknown */
     const char *direction;
     const char *rail;
     int64_t rounds;

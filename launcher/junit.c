@@ -86,9 +86,10 @@ static void add_finding(struct suite *s, const struct dossier_finding *f)
 
 static void add_verdict(struct suite *s, const struct dossier_verdict *v)
 {
-    enum outcome outcome = is_text(v->state, "ok")        ? PASSED
-                           : is_text(v->state, "unknown") ? SKIPPED
-                                                          : FAILED;
+    enum outcome outcome = is_text(v->state, "ok")          ? PASSED
+                           : is_text(v->state, "unknown")   ? SKIPPED
+                           : is_text(v->state, "congested") ? WARNED
+                                                            : FAILED;
     open_case(s, "network");
     chart_text(&s->cases, v->what);
     append_names(&s->cases, &v->nodes);

@@ -61,11 +61,13 @@ for ((i = 0; i < healthy_runs; i++)); do
 done
 expect_idle_nodes 20
 
-it "a slow node among 8, and among 7, is named"
+it "a slow node among 8, and among 7, is named, on record too"
 lab rate 100mbit node05
-check_on 8
+check_on 8 --record "$scratch/record"
 expect_status 30
 expect_named PERF-701 node05
+expect_has "$scratch/record" '"type":"pair","round":1,'
+expect_has "$scratch/record" '"verdict".*"node05".*"slow","direction":"both"'
 check_on 7
 expect_status 30
 expect_named PERF-701 node05

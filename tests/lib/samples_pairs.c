@@ -66,7 +66,7 @@ static Gpul__PairRow row = {
 };
 Gpul__PairRow *sample_pair_rows[SAMPLE_PAIR_ROWS] = {&row};
 
-static char direction[] = "a to b";
+static char direction[] = "send";
 static char evidence[] = "0.02 GB/s, where the median is 1.25 GB/s";
 static Gpul__PairVerdict verdict = {
     BASE(pair_verdict),

@@ -216,6 +216,8 @@ static void trace_event(struct cluster *c, const Gpul__Event *e)
         "test slow",
         [GPUL__EVENT__KIND__LINKS] = "links",
         [GPUL__EVENT__KIND__LINKS_FAILED] = "links failed",
+        [GPUL__EVENT__KIND__PAIRS] = "pairs",
+        [GPUL__EVENT__KIND__VERDICTS] = "verdicts",
         [GPUL__EVENT__KIND__FINDINGS] = "findings",
         [GPUL__EVENT__KIND__FACTS] = "facts",
         [GPUL__EVENT__KIND__SURVEYING] = "surveying",
