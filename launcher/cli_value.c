@@ -410,13 +410,28 @@ static int set_switch(struct plan *plan, enum option option)
     return 0;
 }
 
+/* The time that the option sets; NULL: it sets none. */
+static uint32_t *find_time(struct plan *plan, enum option option)
+{
+    return option == OPTION_SELF_TEST_TIMEOUT ? &plan->self_test_timeout_ms
+           : option == OPTION_TIMEOUT         ? &plan->timeout_ms
+           : option == OPTION_JOIN_TIMEOUT    ? &plan->join_timeout_ms
+           : option == OPTION_GRACE           ? &plan->grace_ms
+           : option == OPTION_ORPHAN_TIMEOUT  ? &plan->orphan_timeout_ms
+                                              : NULL;
+}
+
 int cli_value_set(struct plan *plan, enum option option, const char *value,
                   gpul_getenv_fn caller, void *caller_arg,
                   struct gpul_error *err)
 {
     const char *spelling = plan->settings[option].spelling;
+    uint32_t *time_ms = find_time(plan, option);
     if (value == NULL) {
         return set_switch(plan, option);
+    }
+    if (time_ms != NULL) {
+        return set_duration(time_ms, value, spelling, err);
     }
     switch (option) {
     case OPTION_NODES:
@@ -436,16 +451,6 @@ int cli_value_set(struct plan *plan, enum option option, const char *value,
     case OPTION_CHECK:
     case OPTION_MIN_BUSBW:
         return cli_selftest_set(plan, option, value, err);
-    case OPTION_SELF_TEST_TIMEOUT:
-        return set_duration(&plan->self_test_timeout_ms, value, spelling, err);
-    case OPTION_TIMEOUT:
-        return set_duration(&plan->timeout_ms, value, spelling, err);
-    case OPTION_JOIN_TIMEOUT:
-        return set_duration(&plan->join_timeout_ms, value, spelling, err);
-    case OPTION_GRACE:
-        return set_duration(&plan->grace_ms, value, spelling, err);
-    case OPTION_ORPHAN_TIMEOUT:
-        return set_duration(&plan->orphan_timeout_ms, value, spelling, err);
     case OPTION_SIGNAL:
         return set_signal(plan, value, spelling, err);
     case OPTION_STDIN:

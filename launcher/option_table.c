@@ -11,11 +11,11 @@
 #define OUTPUT "Input and output"
 #define LOOKING "Looking without running"
 
-/* What can be drawn of a record. */
-#define DRAWN(NAME, VARIABLE, WHAT)                                            \
+/* Of a check, and what can be made of what it found. */
+#define JUDGED(NAME, VALUE, VARIABLE, HELP)                                    \
     {                                                                          \
-        .name = NAME, .value = "FILE", .environment = "GPULAUNCH_" VARIABLE,   \
-        .group = JUDGING, .help = "The same as " WHAT "."                      \
+        .name = NAME, .value = VALUE, .environment = "GPULAUNCH_" VARIABLE,    \
+        .group = JUDGING, .help = HELP                                         \
     }
 
 static const struct gpul_option table[] = {
@@ -224,26 +224,20 @@ static const struct gpul_option table[] = {
          .group = TEST,
          .help = "Bound of each phase of the self-test. Default: 30s, and for "
                  "the messages 1m (full, or sizes of your own: 10m)."},
-    [OPTION_STRICT] = {.name = "strict",
-                       .environment = "GPULAUNCH_STRICT",
-                       .group = JUDGING,
-                       .help = "Of check and doctor: a warning, and what could "
-                               "not be checked, fail it too."},
-    [OPTION_DATA_DIR] = {.name = "data-dir",
-                         .value = "DIR",
-                         .environment = "GPULAUNCH_DATA_DIR",
-                         .group = JUDGING,
-                         .help = "Of check and doctor: time the reading of "
-                                 "what is in this directory, on every node."},
-    [OPTION_RECORD] = {.name = "record",
-                       .value = "FILE",
-                       .environment = "GPULAUNCH_RECORD",
-                       .group = JUDGING,
-                       .help = "Of check and doctor: write all that was found "
-                               "to this file, for gpulaunch report and diff."},
-    [OPTION_HTML] = DRAWN("html", "HTML", "one page for a browser"),
-    [OPTION_JUNIT] = DRAWN("junit", "JUNIT", "JUnit XML"),
-    [OPTION_PROMETHEUS] = DRAWN("prometheus", "PROMETHEUS", "Prometheus text"),
+    [OPTION_STRICT] = JUDGED("strict", NULL, "STRICT",
+                             "Of check and doctor: a warning, and what could "
+                             "not be checked, fail it too."),
+    [OPTION_DATA_DIR] = JUDGED("data-dir", "DIR", "DATA_DIR",
+                               "Of check and doctor: time the reading of what "
+                               "is in this directory, on every node."),
+    [OPTION_RECORD] = JUDGED("record", "FILE", "RECORD",
+                             "Of check and doctor: write all that was found to "
+                             "this file, for gpulaunch report and diff."),
+    [OPTION_HTML] =
+        JUDGED("html", "FILE", "HTML", "The same as one page for a browser."),
+    [OPTION_JUNIT] = JUDGED("junit", "FILE", "JUNIT", "The same as JUnit XML."),
+    [OPTION_PROMETHEUS] = JUDGED("prometheus", "FILE", "PROMETHEUS",
+                                 "The same as Prometheus text."),
     [OPTION_TIMEOUT] = {.name = "timeout",
                         .value = "TIME",
                         .environment = "GPULAUNCH_TIMEOUT",
