@@ -345,7 +345,7 @@ static void add_check(struct rendezvous *r, const struct checks_finding *f,
         .text = f->text,
         .value = f->value,
         .expected = f->expected,
-        .remedy = check_remedy(f->check),
+        .remedy = checks_remedy(f),
     };
     checking_add(r, &finding);
 }

@@ -38,16 +38,6 @@ const char *check_id(const struct check *check)
     return check->id;
 }
 
-const char *check_title(const struct check *check)
-{
-    return check->title;
-}
-
-const char *check_remedy(const struct check *check)
-{
-    return check->remedy;
-}
-
 /* ---- memory -------------------------------------------------------------- */
 
 static double *make_numbers(uint32_t node_count)

@@ -96,9 +96,10 @@ int checks_judge(struct checks *c, const struct roster *r);
 /* Is the node one of those that the finding names? */
 bool checks_names(const struct checks_finding *f, uint32_t node_rank);
 
-/* Of a check: "HOST-502", "locked memory for RDMA", what to do. */
+/* What to do about it; "" for a pass. */
+const char *checks_remedy(const struct checks_finding *f);
+
+/* "HOST-502" */
 const char *check_id(const struct check *check);
-const char *check_title(const struct check *check);
-const char *check_remedy(const struct check *check);
 
 #endif

@@ -163,7 +163,7 @@ void judge_put(struct judge *j, const struct check *check,
                const char *value, const char *expected);
 void judge_pass(struct judge *j, const struct check *check);
 
-/* Add "title: node3 has X, node[4-5] have Y (expected Z)". */
+/* Add "title: node3 has X, node[4-5] have Y". */
 void judge_tell(struct judge *j, const struct check *check,
                 enum check_severity severity, struct tally *t,
                 const char *expected);

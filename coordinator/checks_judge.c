@@ -81,6 +81,19 @@ uint64_t *judge_nodes(struct judge *j, const struct tally *t, size_t count)
     return bits;
 }
 
+const char *checks_remedy(const struct checks_finding *f)
+{
+    switch (f->severity) {
+    case CHECK_WARN:
+    case CHECK_FAIL:
+        return f->check->remedy;
+    case CHECK_UNKNOWN:
+        return "see why it could not be found out, and check again";
+    default:
+        return "";
+    }
+}
+
 int judge_shown(const char *value)
 {
     size_t n = strlen(value);
@@ -105,7 +118,7 @@ uint32_t checks_reported(const struct checks *c)
 
 /* ---- one node ------------------------------------------------------------ */
 
-/* "title: node3 has X, node[4-5] have Y (expected Z)". A reason why something
+/* "title: node3 has X, node[4-5] have Y". A reason why something
  * is unknown is no thing to have. */
 void judge_tell(struct judge *j, const struct check *check,
                 enum check_severity severity, struct tally *t,
@@ -126,9 +139,6 @@ void judge_tell(struct judge *j, const struct check *check,
     }
     if (t->count > shown) {
         text_append(&text, ", and there are %zu more", t->count - shown);
-    }
-    if (expected[0] != 0) {
-        text_append(&text, " (expected %s)", expected);
     }
     judge_put(j, check, severity, judge_nodes(j, t, t->count), text.bytes,
               t->count == 1 ? judge_words(&t->answers[0]) : "", expected);

@@ -110,7 +110,7 @@ static const struct check table[] = {
      .source = "/proc/meminfo"},
     {"HOST-510", "host memory to GPU memory", CHECK_FAIL, RULE(check_memory),
      .remedy = "checkpoints and data loaders need host memory: shard them, or "
-               "state another ratio with --memory-ratio",
+               "use fewer GPUs a node",
      .source = "/proc/meminfo, memory.max, NVML"},
     {"HOST-511", "host memory", CHECK_WARN, .kind = CHECK_NEAR,
      .key = "memory.total",

@@ -11,6 +11,7 @@
 #include "proto/interfaces.h"
 #include "proto/limits.h"
 #include "proto/text.h"
+#include "worker/node_env.h"
 
 static void step(struct client *c, struct agent_event *event);
 
@@ -86,22 +87,26 @@ const struct prober_handlers client_prober_handlers = {
 static void start_probe(struct client *c, const struct agent_action *action)
 {
     struct gpul_error err;
+    char node[NODE_ENV_BYTES];
+    char **environment = NULL;
     struct prober_start start = {
         .probe = action->probe,
         .bytes = c->actions.arena.data + action->offset,
         .n = action->n,
     };
     int rc = 0;
-    bool has_site = action->kind != AGENT_PROBE_HOST &&
-                    action->kind != AGENT_PROBE_PAIRS &&
-                    action->kind != AGENT_PROBE_SURVEY;
-    if (has_site) {
+    if (action->kind == AGENT_PROBE_SURVEY) {
+        environment = node_env_make(node, c->config->node_name);
+        start.environment = environment; /* NULL: ours has but no name */
+    } else if (action->kind != AGENT_PROBE_HOST &&
+               action->kind != AGENT_PROBE_PAIRS) {
         rc = workload_fill_probe(c->workload, c->agent, action->kind,
                                  action->rank, &start, &err);
     }
     if (rc == 0) {
         rc = prober_start(&c->prober, &start, &err);
     }
+    free(environment);
     if (rc != 0) {
         client_post(c, AGENT_EVENT_PROBE_ENDED, err.text)->probe =
             action->probe;

@@ -15,6 +15,7 @@
 #include "common/spawn.h"
 #include "worker/gpu_look.h"
 #include "worker/gpu_visible.h"
+#include "worker/node_env.h"
 
 extern char **environ;
 
@@ -149,39 +150,15 @@ static bool is_stuck(struct gpuwatch *g)
     return false;
 }
 
-/* Ours, and the node's name, as probes have it. */
-static char **make_environment(const struct gpuwatch *g, char *node, size_t n)
-{
-    static const char name[] = "GPULAUNCH_NODE_NAME=";
-    size_t count = 0;
-    while (environ[count] != NULL) {
-        count++;
-    }
-    char **out = calloc(count + 2, sizeof(*out));
-    if (out == NULL) {
-        return NULL;
-    }
-    snprintf(node, n, "%s%s", name, g->node_name);
-    count = 0;
-    out[count++] = node;
-    for (size_t i = 0; environ[i] != NULL; i++) {
-        if (strncmp(environ[i], name, strlen(name)) != 0) {
-            out[count++] = environ[i];
-        }
-    }
-    return out;
-}
-
 static int spawn(pid_t *pid, const struct gpuwatch *g, int pipe_fd)
 {
-    enum { NODE_BYTES = GPUL_NAME_BYTES_MAX + 32 };
-    char path[PATH_MAX], node[NODE_BYTES];
+    char path[PATH_MAX], node[NODE_ENV_BYTES];
     char name[] = "gpulaunch-worker";
     char verb[] = GPUWATCH_VERB;
     char *arguments[] = {name, verb, NULL};
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    char **environment = make_environment(g, node, sizeof(node));
+    char **environment = node_env_make(node, g->node_name);
     int rc = GPUL_ESYS;
     if (n > 0 && null_fd >= 0 && environment != NULL) {
         const struct gpul_spawn_fd fds[] = {

@@ -233,8 +233,9 @@ void stage_expect(const char *id, enum check_severity severity,
         }
         join_names(names, sizeof(names), f);
         if (strcmp(names, nodes) == 0 && (strstr(f->text, words) != NULL ||
-                                          strstr(f->value, words) != NULL)) {
-            assert_true(strlen(check_remedy(f->check)) > 0);
+                                          strstr(f->value, words) != NULL ||
+                                          strstr(f->expected, words) != NULL)) {
+            assert_true(strlen(checks_remedy(f)) > 0);
             return;
         }
         print_error("%s of \"%s\": %s\n", id, names, f->text);

@@ -41,17 +41,14 @@ static const struct turn turns[] = {
     {"HOST-501", CHECK_PASS, {{"shm.size", "67108865"}}, NULL},
 
     {"HOST-502", CHECK_PASS, {{"limit.memlock.hard", "unlimited"}}, NULL},
-    {"HOST-502",
-     CHECK_FAIL,
-     {{"limit.memlock.hard", "8388608"}},
-     "8 MiB (expected unlimited)"},
+    {"HOST-502", CHECK_FAIL, {{"limit.memlock.hard", "8388608"}}, "unlimited"},
     {"HOST-502",
      CHECK_NONE,
      {{"limit.memlock.hard", "8388608"}, {"rdma.ports", "0"}},
      NULL},
 
     {"HOST-503", CHECK_PASS, {{"limit.nofile.hard", "4096"}}, NULL},
-    {"HOST-503", CHECK_WARN, {{"limit.nofile.hard", "4095"}}, "expected 4096"},
+    {"HOST-503", CHECK_WARN, {{"limit.nofile.hard", "4095"}}, "4096"},
     {"HOST-503", CHECK_WARN, {{"limit.nofile.hard", "1024"}}, NULL},
     {"HOST-503", CHECK_FAIL, {{"limit.nofile.hard", "1023"}}, NULL},
 
@@ -100,7 +97,7 @@ static const struct turn turns[] = {
     {"HOST-530",
      CHECK_WARN,
      {{"data.sequential", "409900000"}},
-     "409.9 MB/s (expected 410.0 MB/s for 2 ranks)"},
+     "410.0 MB/s for 2 ranks"},
     {"HOST-530",
      CHECK_UNKNOWN,
      {{"data.sequential_is_cached", "yes"}},
@@ -238,7 +235,7 @@ static void test_files_of_many(void **state)
     stage_expect_pass("HOST-503");
     stage_say(0, "limit.nofile.hard", "66559");
     stage_judge();
-    stage_expect("HOST-503", CHECK_WARN, "n0", "expected 66560");
+    stage_expect("HOST-503", CHECK_WARN, "n0", "66560");
 }
 
 static void expect_ratio(const char *total, const char *limit,
@@ -290,8 +287,7 @@ static void test_memory_alike(void **state)
     stage_expect_pass("HOST-511");
     stage_say(2, "memory.total", "96999999999");
     stage_judge();
-    stage_expect("HOST-511", CHECK_WARN, "n2",
-                 "n2 has 90.3 GiB (expected about 93.1 GiB, the median)");
+    stage_expect("HOST-511", CHECK_WARN, "n2", "about 93.1 GiB, the median");
 }
 
 int main(void)

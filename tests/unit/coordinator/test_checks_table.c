@@ -140,7 +140,7 @@ static void test_reports(void **state)
         stage_say(2, r->key, r->value);
         stage_judge();
         stage_expect(r->id, r->severity, "n2", "");
-        const char *remedy = check_remedy(stage_find(r->id)->check);
+        const char *remedy = checks_remedy(stage_find(r->id));
         if (strstr(remedy, r->remedy) == NULL) {
             fail_msg("%s: %s: %s", r->from, r->id, remedy);
         }
