@@ -93,7 +93,16 @@ static void test_rows(void **state)
     }
 }
 
-/* ---- reports of users ---------------------------------------------------- */
+/* ---- reports of users ----------------------------------------------------
+ *
+ * Not here, since no survey can show them: whole reaches of addresses and
+ * bridges (test_links, e2e-links), a GPU claimed twice and versions of NCCL and
+ * its driver (test_facts_judge), links between two nodes (test_pairsearch,
+ * e2e-checkpairs), data, deadlines and aborts of the self-test (e2e-gpu,
+ * e2e-gpuprobes). Not told at all yet: the state of the GPU fabric (nccl#976;
+ * NVML's call for it is not read), and sockets used though RDMA is there
+ * (aws-ofi-nccl#64; NCCL says it in its log only).
+ */
 
 /* What node n2 of four says, and what must be found: of n2, or of another
  * severity than the row of the table where a rule has two. */
