@@ -7,6 +7,7 @@
 #include "common/error.h"
 #include "common/units.h"
 #include "launcher/table.h"
+#include "proto/limits.h"
 
 enum {
     INDENT = 4,
@@ -80,15 +81,17 @@ static void append_values(struct gpul_buf *out, const struct checktable *t,
 {
     struct gpul_buf line;
     bool has_value = f->value[0] != 0 && strstr(f->text, f->value) == NULL;
-    if (!has_value && f->expected[0] == 0) {
+    bool has_expected =
+        f->expected[0] != 0 && strstr(f->text, f->expected) == NULL;
+    if (!has_value && !has_expected) {
         return;
     }
-    gpul_buf_init(&line, sizeof(f->text) + 4096);
+    gpul_buf_init(&line, GPUL_TEXT_BYTES_MAX);
     if (has_value) {
         gpul_buf_appendf(&line, "found %s%s", f->value,
-                         f->expected[0] != 0 ? ", " : "");
+                         has_expected ? ", " : "");
     }
-    if (f->expected[0] != 0) {
+    if (has_expected) {
         gpul_buf_appendf(&line, "expected %s", f->expected);
     }
     const char *text = gpul_buf_text(&line);
