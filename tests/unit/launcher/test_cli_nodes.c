@@ -61,11 +61,13 @@ static void test_places(void **state)
 static void test_open(void **state)
 {
     (void)state;
+    static const char batch[] =
+        "AWS_BATCH_JOB_NUM_NODES=2 AWS_BATCH_JOB_NODE_INDEX=0 "
+        "AWS_BATCH_JOB_MAIN_NODE_INDEX=0";
     static const char *const environments[] = {
         "",
         "FLUX_URI=u FLUX_JOB_ID=7 FLUX_JOB_NNODES=2",
-        "AWS_BATCH_JOB_NUM_NODES=2 AWS_BATCH_JOB_NODE_INDEX=0 "
-        "AWS_BATCH_JOB_MAIN_NODE_INDEX=0",
+        batch,
         "JOB_COMPLETION_INDEX=0",
     };
     for (size_t i = 0; i < sizeof(environments) / sizeof(environments[0]);
