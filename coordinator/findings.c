@@ -145,7 +145,7 @@ size_t findings_next(struct findings *f, Gpul__Finding ***out, size_t max)
 {
     size_t left = f->count - f->told;
     size_t n = left < max ? left : max;
-    *out = f->items + f->told;
+    *out = n > 0 ? f->items + f->told : NULL;
     f->told += n;
     return n;
 }
