@@ -15,6 +15,7 @@
 #include "coordinator/text.h"
 #include "proto/limits.h"
 #include "tests/fuzz/fuzz_away.h"
+#include "tests/fuzz/fuzz_check.h"
 #include "tests/fuzz/fuzz_links.h"
 #include "tests/fuzz/fuzz_probes.h"
 #include "tests/fuzz/fuzz_says.h"
@@ -140,17 +141,27 @@ static void send_job(struct world *w, uint8_t choice)
     Gpul__InputTarget target = GPUL__INPUT_TARGET__INIT;
     Gpul__Hang hang = GPUL__HANG__INIT;
     Gpul__Job job = GPUL__JOB__INIT;
+    Gpul__Check check = GPUL__CHECK__INIT;
+    bool is_check = (choice & 130u) == 130u;
     self_test.level = choice & 1u;
     self_test.backend = (choice & 128u) != 0
                             ? GPUL__SELF_TEST__BACKEND__BACKEND_NCCL
                             : GPUL__SELF_TEST__BACKEND__BACKEND_AUTO;
+    if (is_check) {
+        self_test.backend = GPUL__SELF_TEST__BACKEND__BACKEND_HOST;
+        check.survey_deadline_ms = 1000;
+        check.is_strict = (choice & 64u) != 0;
+        job.check = &check;
+    }
     self_test.listen_deadline_ms = 1000;
     self_test.run_deadline_ms = 1000;
     self_test.sweep = &sweep;
     command.arguments = &argument;
     command.n_arguments = 1;
     job.job_id = wire_text("j");
-    job.mode = (choice & 2u) != 0 ? GPUL__JOB__MODE__ENV : GPUL__JOB__MODE__RUN;
+    job.mode = is_check             ? GPUL__JOB__MODE__CHECK
+               : (choice & 2u) != 0 ? GPUL__JOB__MODE__ENV
+                                    : GPUL__JOB__MODE__RUN;
     job.node_count = 3;
     job.ranks_per_node = choice >> 2 & 3u;
     job.node_names = &names;
@@ -352,6 +363,14 @@ static void say_of_links(struct world *w, uint32_t conn, struct input *in,
     from_node(w, conn, &frame);
 }
 
+static void say_of_check(struct world *w, uint32_t conn, struct input *in,
+                         enum fuzz_check what)
+{
+    Gpul__Frame frame = GPUL__FRAME__INIT;
+    fuzz_check_make(&frame, what, take(in));
+    from_node(w, conn, &frame);
+}
+
 static void close_conn(struct world *w, uint32_t conn)
 {
     if (w->is_open[conn]) {
@@ -392,7 +411,8 @@ static void obey(struct world *w, struct input *in)
         LISTEN,
         DIAL,
         STALL,
-        INSTRUCTIONS,
+        CHECK,
+        INSTRUCTIONS = CHECK + FUZZ_CHECK_KINDS,
     };
     uint8_t what = take(in) % INSTRUCTIONS;
     uint32_t conn = take(in) % CONNS;
@@ -407,6 +427,8 @@ static void obey(struct world *w, struct input *in)
         say(w, conn, in, FUZZ_SAYS_TAKEN);
     } else if (what == STALL) {
         say(w, conn, in, FUZZ_SAYS_STALL);
+    } else if (what >= CHECK) {
+        say_of_check(w, conn, in, (enum fuzz_check)(what - CHECK));
     } else if (what == FEED) {
         feed(w, conn, in);
     } else if (what == RETURN) {
