@@ -6,6 +6,7 @@
 
 #include "launcher/cli_manifest.h"
 #include "launcher/cli_report.h"
+#include "launcher/cli_scale.h"
 #include "launcher/cli_value.h"
 #include "proto/limits.h"
 
@@ -22,7 +23,8 @@ static const struct {
     {"doctor", PLAN_DOCTOR},     {"env", PLAN_ENV},
     {"secret", PLAN_SECRET},     {"join", PLAN_JOIN},
     {"manifest", PLAN_MANIFEST}, {"report", PLAN_REPORT},
-    {"diff", PLAN_DIFF},         {"help", PLAN_HELP},
+    {"diff", PLAN_DIFF},         {"scale", PLAN_SCALE},
+    {"help", PLAN_HELP},
 };
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
 
@@ -151,7 +153,7 @@ static int parse_topic(struct plan *plan, int argc, char *const argv[],
         return gpul_fail(
             err, GPUL_EINVAL,
             "help: no such topic \"%s\"; there are run, check, doctor, env, "
-            "secret, join, manifest, report and diff",
+            "secret, join, manifest, report, diff and scale",
             argv[argc == 1 ? 0 : 1]);
     }
     plan->help_topic = topic;
@@ -196,7 +198,7 @@ static int unknown_verb(const char *word, struct gpul_error *err)
     return gpul_fail(
         err, GPUL_EINVAL,
         "unknown verb \"%s\"; there are run, check, doctor, env, secret, "
-        "join, manifest, report, diff and help, and a command to "
+        "join, manifest, report, diff, scale and help, and a command to "
         "run goes after --",
         word);
 }
@@ -327,6 +329,10 @@ int cli_parse(struct plan *plan, int argc, char *const argv[],
     }
     if (plan->verb == PLAN_REPORT || plan->verb == PLAN_DIFF) {
         return cli_report_parse(plan, argc - consumed, argv + consumed, err);
+    }
+    if (plan->verb == PLAN_SCALE) {
+        return cli_scale_parse(plan, argc - consumed, argv + consumed, getenv,
+                               getenv_arg, err);
     }
     struct parse p = {plan, getenv, getenv_arg};
     if (plan->verb == PLAN_JOIN) {

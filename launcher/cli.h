@@ -35,7 +35,8 @@ int cli_settle(struct plan *plan, const char *file, size_t bytes,
 int cli_limit(struct plan *plan, uint64_t now_s, struct gpul_error *err);
 
 /* Append the help text of a topic: 0 (the program), PLAN_RUN, PLAN_CHECK,
- * PLAN_DOCTOR, PLAN_ENV, PLAN_SECRET, PLAN_JOIN or PLAN_MANIFEST. */
+ * PLAN_DOCTOR, PLAN_ENV, PLAN_SECRET, PLAN_JOIN, PLAN_MANIFEST, PLAN_REPORT,
+ * PLAN_DIFF or PLAN_SCALE. */
 int cli_help(struct gpul_buf *out, enum plan_verb topic);
 
 /* Append one line per setting: its value and where that came from. */

@@ -2,6 +2,7 @@
 #include "launcher/cli.h"
 #include "launcher/cli_manifest.h"
 #include "launcher/cli_report.h"
+#include "launcher/cli_scale.h"
 #include "launcher/cli_value.h"
 
 static const char program_head[] =
@@ -14,8 +15,8 @@ static const char program_head[] =
     "       gpulaunch manifest KIND --nodes N [options] -- COMMAND...\n"
     "       gpulaunch report RECORD [--html FILE] [--junit FILE]\n"
     "       gpulaunch diff BEFORE AFTER\n"
-    "       gpulaunch help "
-    "[run|check|doctor|env|secret|join|manifest|report|diff]\n"
+    "       gpulaunch scale --nodes N,N,... [options] -- COMMAND...\n"
+    "       gpulaunch help [VERB]\n"
     "\n"
     "Bring nodes together, prove that they can train, and run COMMAND on all\n"
     "of them with the environment that TensorFlow, PyTorch, JAX and Horovod\n"
@@ -169,6 +170,8 @@ int cli_help(struct gpul_buf *out, enum plan_verb topic)
     case PLAN_REPORT:
     case PLAN_DIFF:
         return cli_report_help(out, topic);
+    case PLAN_SCALE:
+        return cli_scale_help(out);
     case PLAN_JOIN:
         return verb_help(out, topic, join_head, join_tail);
     case PLAN_CHECK:

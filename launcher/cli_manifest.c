@@ -8,6 +8,7 @@
 
 #include "common/units.h"
 #include "launcher/cli.h"
+#include "launcher/cli_handon.h"
 #include "launcher/cli_value.h"
 #include "proto/limits.h"
 #include "proto/text.h"
@@ -259,29 +260,6 @@ static int set_own(struct parse *p, enum own option, const char *value,
 
 /* ---- options of run ------------------------------------------------------ */
 
-/* For the gpulaunch that runs the command, as the table calls it. */
-static int hand_on(struct plan *plan, const char *name, const char *value,
-                   struct gpul_error *err)
-{
-    struct manifest *m = &plan->manifest;
-    char **options = realloc(plan->manifest_options,
-                             (m->option_count + 1) * sizeof(*options));
-    if (options == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
-    }
-    plan->manifest_options = options;
-    m->options = options;
-    size_t n = strlen(name) + (value != NULL ? strlen(value) : 0) + 4;
-    char *word = malloc(n);
-    if (word == NULL) {
-        return gpul_fail(err, GPUL_ENOMEM, "out of memory");
-    }
-    snprintf(word, n, "--%s%s%s", name, value != NULL ? "=" : "",
-             value != NULL ? value : "");
-    options[m->option_count++] = word;
-    return 0;
-}
-
 /* The file says these itself. */
 static bool is_in_file(enum manifest_kind kind, enum option option)
 {
@@ -317,7 +295,7 @@ static int set_run(struct parse *p, enum option option, const char *value,
     if (rc != 0 || is_in_file(p->plan->manifest.kind, option)) {
         return rc;
     }
-    return hand_on(p->plan, name, value, err);
+    return cli_hand_on(p->plan, name, value, err);
 }
 
 static int on_value(void *arg, size_t index, const char *value,
@@ -406,6 +384,8 @@ static int settle(struct parse *p, struct gpul_error *err)
                          "many with --node-gpus K",
                          per_node->spelling);
     }
+    m->options = plan->handed_on;
+    m->option_count = plan->handed_on_count;
     m->nodes = plan->node_count;
     m->port = plan->port != 0 ? plan->port : MANIFEST_PORT;
     m->grace_ms = plan->grace_ms;
@@ -414,20 +394,6 @@ static int settle(struct parse *p, struct gpul_error *err)
     m->command = plan->command;
     m->command_count = plan->command_count;
     return 0;
-}
-
-/* Both tables in one; of two of a name, ours, which is the first. */
-static struct gpul_option *join_tables(size_t *count)
-{
-    size_t run_count;
-    const struct gpul_option *run = option_table(&run_count);
-    *count = OWN_COUNT + run_count;
-    struct gpul_option *all = calloc(*count, sizeof(*all));
-    if (all != NULL) {
-        memcpy(all, own_table, sizeof(own_table));
-        memcpy(all + OWN_COUNT, run, run_count * sizeof(*all));
-    }
-    return all;
 }
 
 int cli_manifest_parse(struct plan *plan, int argc, char *const argv[],
@@ -442,7 +408,9 @@ int cli_manifest_parse(struct plan *plan, int argc, char *const argv[],
     struct parse p = {.plan = plan};
     struct gpul_options options = {
         .stops_at_operand = true, .on_value = on_value, .arg = &p};
-    struct gpul_option *all = join_tables(&options.count);
+    struct cli_table tables[] = {{own_table, OWN_COUNT}, {NULL, 0}};
+    tables[1].options = option_table(&tables[1].count);
+    struct gpul_option *all = cli_tables_join(&options.count, tables, 2);
     if (all == NULL) {
         return gpul_fail(err, GPUL_ENOMEM, "out of memory");
     }

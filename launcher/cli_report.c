@@ -47,12 +47,9 @@ static const char diff_text[] =
     "Example: gpulaunch diff last-week.jsonl today.jsonl\n"
     "The manual: man gpulaunch\n";
 
-static int on_value(void *arg, size_t index, const char *value,
-                    const char *spelling, enum gpul_option_source source,
-                    struct gpul_error *err)
+int cli_report_set(struct plan *plan, size_t index, const char *value,
+                   const char *spelling, struct gpul_error *err)
 {
-    struct plan *plan = arg;
-    (void)source;
     if (value == NULL || value[0] == '\0') {
         return gpul_fail(err, GPUL_EINVAL, "%s: the name of a file is empty",
                          spelling);
@@ -68,6 +65,14 @@ static int on_value(void *arg, size_t index, const char *value,
         plan->drawings.prometheus = value;
         return 0;
     }
+}
+
+static int on_value(void *arg, size_t index, const char *value,
+                    const char *spelling, enum gpul_option_source source,
+                    struct gpul_error *err)
+{
+    (void)source;
+    return cli_report_set(arg, index, value, spelling, err);
 }
 
 static int take_operand(struct plan *plan, const char *word,

@@ -18,6 +18,7 @@
 #include "launcher/joining.h"
 #include "launcher/makesecret.h"
 #include "launcher/readfile.h"
+#include "launcher/scaling.h"
 #include "launcher/session.h"
 #include "launcher/srunjoin.h"
 #include "proto/text.h"
@@ -141,6 +142,8 @@ static int run(const struct plan *plan)
         return draw_record(plan);
     case PLAN_DIFF:
         return compare_records(plan);
+    case PLAN_SCALE:
+        return scaling_run(plan, &code, &err) == 0 ? code : fail(&err);
     case PLAN_VERSION:
         return print("gpulaunch " GPULAUNCH_VERSION "\n");
     default: /* run, env, check, doctor */

@@ -11,12 +11,12 @@ void plan_release(struct plan *plan)
     free(plan->variables);
     plan->variables = NULL;
     plan->variable_count = 0;
-    for (size_t i = 0; i < plan->manifest.option_count; i++) {
-        free(plan->manifest_options[i]);
+    for (size_t i = 0; i < plan->handed_on_count; i++) {
+        free(plan->handed_on[i]);
     }
-    free(plan->manifest_options);
-    plan->manifest_options = NULL;
-    plan->manifest.option_count = 0;
+    free(plan->handed_on);
+    plan->handed_on = NULL;
+    plan->handed_on_count = 0;
     gpul_rankset_release(&plan->shown_ranks);
     nodes_release(&plan->nodes);
 }

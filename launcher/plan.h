@@ -19,6 +19,7 @@
 #include "launcher/manifest.h"
 #include "launcher/nodes.h"
 #include "launcher/option_table.h"
+#include "launcher/scaleplan.h"
 #include "launcher/sruntask.h"
 #include "proto/limits.h"
 
@@ -34,6 +35,7 @@ enum plan_verb {
     PLAN_DOCTOR = 9, /* a check of this machine alone */
     PLAN_REPORT = 12,
     PLAN_DIFF = 13,
+    PLAN_SCALE = 14,
 };
 
 enum plan_per_node {
@@ -174,7 +176,11 @@ struct plan {
     struct drawings drawings; /* of records */
     const char *records[2];   /* of report, the first; of diff */
     struct manifest manifest; /* of the verb */
-    char **manifest_options;  /* owned, and what is in it */
+    /* Options of run for the gpulaunch that runs the command, of manifest and
+     * scale; owned, and what is in it. */
+    char **handed_on;
+    size_t handed_on_count;
+    struct scaleplan scale; /* of the verb */
     bool has_rank;
     uint32_t rank; /* verb env */
     char *const *command;

@@ -23,4 +23,13 @@ expect_status 0
 expect_has "$out" 'chief with 2 workers and 1 ps, weights on /job:ps/.* loss 0\.00'
 expect_no_process
 
+it "gpulaunch scale measures it by its steps, on 1 and 2 nodes"
+run "$bin/gpulaunch" scale --local --nodes 1,2 --repeats 1 -q --json -- \
+    "$framework_python" "$project/docs/examples/tensorflow_train.py"
+expect_status 0
+expect_json "$out" '[e["node_count"] for e in r["efficiencies"]] == [1, 2]
+    and all(e["efficiency"] > 0 for e in r["efficiencies"])'
+expect_json "$out" 'r["message"].startswith("throughput: steps")'
+expect_no_process
+
 done_stories

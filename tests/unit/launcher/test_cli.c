@@ -461,9 +461,38 @@ static void test_nearest_variable(void **state)
     }
 }
 
+/* Options of run are handed on as the table calls them; what scale says
+ * itself is not asked of the environment. */
+static void test_scale(void **state)
+{
+    (void)state;
+    struct line l;
+    assert_int_equal(
+        cli_line_parse(&l, "GPULAUNCH_LABEL=1 GPULAUNCH_NO_LABEL=1",
+                       "scale --local -N 4,1,2 --nproc-per-node 2 --predict 8 "
+                       "--strong --metric a(.*) --record r --html=h -q -- c d"),
+        0);
+    const struct scaleplan *scale = &l.plan.scale;
+    assert_int_equal(l.plan.verb, PLAN_SCALE);
+    assert_int_equal(scale->count_count, 3);
+    assert_int_equal(scale->counts[2], 4);
+    assert_int_equal(scale->repeats, 3);
+    assert_int_equal(scale->predictions[0], 8);
+    assert_true(scale->is_strong && l.plan.is_quiet);
+    assert_string_equal(scale->metric, "a(.*)");
+    assert_string_equal(l.plan.drawings.record, "r");
+    assert_string_equal(l.plan.drawings.html, "h");
+    assert_int_equal(l.plan.handed_on_count, 2);
+    assert_string_equal(l.plan.handed_on[0], "--local");
+    assert_string_equal(l.plan.handed_on[1], "--per-node=2");
+    assert_int_equal(l.plan.command_count, 2);
+    plan_release(&l.plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scale),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_streams),

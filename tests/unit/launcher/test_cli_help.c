@@ -16,6 +16,7 @@
 #include "launcher/cli.h"
 #include "launcher/cli_manifest.h"
 #include "launcher/cli_report.h"
+#include "launcher/cli_scale.h"
 
 enum { TEXT_BYTES = 1 << 16, PATH_BYTES = 4096 };
 
@@ -57,6 +58,7 @@ static void test_pinned(void **state)
     check_help(PLAN_MANIFEST, "help-manifest.txt");
     check_help(PLAN_REPORT, "help-report.txt");
     check_help(PLAN_DIFF, "help-diff.txt");
+    check_help(PLAN_SCALE, "help-scale.txt");
 }
 
 /* No line of the help is wider than a terminal of 80 columns. */
@@ -111,6 +113,10 @@ static void test_man_page(void **state)
         check_named(page, &table[i]);
     }
     table = cli_report_options(&count);
+    for (size_t i = 0; i < count; i++) {
+        check_named(page, &table[i]);
+    }
+    table = cli_scale_options(&count);
     for (size_t i = 0; i < count; i++) {
         check_named(page, &table[i]);
     }

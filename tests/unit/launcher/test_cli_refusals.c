@@ -314,15 +314,42 @@ static void test_refusals(void **state)
         {"", "train.py",
          "unknown verb \"train.py\"; there are run, check, doctor, env, "
          "secret, join, "
-         "manifest, report, diff and help, and a command to run goes after "
-         "--"},
+         "manifest, report, diff, scale and help, and a command to run goes "
+         "after --"},
         {"", "--local python train.py",
          "\"python\" is not an option; put -- before the command: gpulaunch "
          "[options] -- python ..."},
-        {"", "help scale",
-         "help: no such topic \"scale\"; there are run, check, doctor, env, "
+        {"", "help scales",
+         "help: no such topic \"scales\"; there are run, check, doctor, env, "
          "secret, "
-         "join, manifest, report and diff"},
+         "join, manifest, report, diff and scale"},
+        {"", "scale --local -- true",
+         "scale: on which counts of nodes? --nodes 1,2,4,8"},
+        {"", "scale --local --nodes 1,2",
+         "scale: of which command? gpulaunch scale --local --nodes 1,2,4 -- "
+         "python train.py"},
+        {"", "scale --nodes 1,2 -- true",
+         "scale: on which machines? --local, --hosts, --nodelist or "
+         "--hostfile; "
+         "nodes that join by themselves would have to do so for each run"},
+        {"", "scale --hosts a,b --nodes 1,2,4 -- true",
+         "--nodes: 4 nodes are asked for, but --hosts has 2; ask for fewer, or "
+         "name more"},
+        {"GPULAUNCH_GRACE=x", "scale --local --nodes 1,2 -- true",
+         "GPULAUNCH_GRACE: \"x\" is not a duration; write 90, 90s, "
+         "1500ms, 5m or 1.5h"},
+        {"", "scale --local --nodes 1,1 -- true", "--nodes: 1 is there twice"},
+        {"", "scale --local --nodes 1,2 --reference 4 -- true",
+         "--reference 4: nothing is measured on so many nodes; it is one of "
+         "--nodes"},
+        {"", "scale --local --nodes 1,2 --label -- true",
+         "scale has no option --label: the runs are labelled"},
+        {"", "scale --local --nodes 1 --metric-of all -- true",
+         "--metric-of: \"all\" is neither rank nor job"},
+        {"", "scale --local --nodes 1 --repeats 0 -- true",
+         "--repeats: \"0\" is not a whole number from 1 to 256"},
+        {"", "scale --local --nodes 1 --html= -- true",
+         "--html: the name of a file is empty"},
         {"", "report",
          "report: of which record? gpulaunch report RECORD --html FILE"},
         {"", "report a",
