@@ -11,7 +11,7 @@ enum {
     WIDTH = 720,
     HEIGHT = 320,
     LEFT = 76,
-    RIGHT = 16,
+    RIGHT = 40, /* half of the last label stands there */
     TOP = 16,
     BOTTOM = 48,
     TICKS_Y = 6,

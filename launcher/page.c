@@ -119,7 +119,11 @@ static void draw_outcome(struct gpul_buf *out, const struct dossier_end *end)
     }
     gpul_buf_append_text(out, "</b></p>\n<p>");
     chart_text(out, end->message);
-    gpul_buf_append_text(out, "</p>\n<div class=\"tiles\">\n");
+    gpul_buf_append_text(out, "</p>\n");
+    if ((end->failures | end->unknowns | end->warnings | end->passes) == 0) {
+        return; /* a sweep, which has no findings */
+    }
+    gpul_buf_append_text(out, "<div class=\"tiles\">\n");
     draw_tile(out, "fail", end->failures, "failed");
     draw_tile(out, "unknown", end->unknowns, "unknown");
     draw_tile(out, "warn", end->warnings, "warnings");

@@ -58,6 +58,7 @@ struct canvas {
     double *points; /* owned: x, y, low, high of each series */
     size_t room;
     size_t count;
+    unsigned colours; /* that were given out */
 };
 
 static bool canvas_init(struct canvas *c, size_t room)
@@ -118,7 +119,7 @@ static bool is_drawn_already(const struct dossier *d, const struct block *block,
 static void add_node_count(struct canvas *c, const struct dossier *d,
                            const struct block *block, int64_t node_count)
 {
-    unsigned colour = (unsigned)(c->count / 2);
+    unsigned colour = c->colours++;
     struct chart_series *measured = canvas_add(c, colour, false);
     struct chart_series *ceiling = canvas_add(c, colour, true);
     const char *kind = NULL;

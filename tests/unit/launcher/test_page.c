@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,12 +61,53 @@ static void test_all_of_a_record(void **state)
     expect(text, "after 3 rounds");
     expect(text, "title=\"n1-&gt;n2 timed out\">&#215;");
     expect(text, "ceiling (TCP)");
+    expect(text, "<polyline class=\"s0\" ");
+    expect(text, "<polyline class=\"s1\" "); /* of 8 nodes, not of 2 */
+    expect(text, "<b class=\"fail\">2</b>failed");
     expect(text, "64 nodes: 50 % (40 % to 60 %), extrapolated by a factor of");
     expect(text, "4096 nodes: no prediction: the fit is off by 31 %");
     expect(text, "not comparable");
     expect(text, "--token=***");
     expect_not(text, "hide");
     expect_not(text, "(SIMULATED)");
+    dossier_release(&d);
+    gpul_buf_release(&out);
+}
+
+/* Each count of nodes has a colour of its own, with a ceiling and without. */
+static void test_no_ceilings(void **state)
+{
+    (void)state;
+    struct dossier d;
+    struct gpul_buf out;
+    dossier_init(&d);
+    dossier_sample(&d);
+    for (size_t i = 0; i < dossier_count(&d, DOSSIER_BANDWIDTH); i++) {
+        struct dossier_bandwidth *b =
+            (void *)(uintptr_t)dossier_at(&d, DOSSIER_BANDWIDTH, i);
+        b->ceiling = (double)NAN;
+        b->ceiling_kind = NULL;
+    }
+    const char *text = draw(&out, &d);
+    expect(text, "<polyline class=\"s1\" ");
+    expect_not(text, "ceiling (");
+    dossier_release(&d);
+    gpul_buf_release(&out);
+}
+
+static void test_no_findings_no_counts(void **state)
+{
+    (void)state;
+    struct dossier d;
+    struct gpul_buf out;
+    dossier_init(&d);
+    dossier_add(&d, DOSSIER_RUN);
+    struct dossier_end *end = dossier_add(&d, DOSSIER_END);
+    end->exit_code = 0;
+    dossier_count_findings(&d, end);
+    const char *text = draw(&out, &d);
+    expect(text, "Passed");
+    expect_not(text, "class=\"tiles\"");
     dossier_release(&d);
     gpul_buf_release(&out);
 }
@@ -164,6 +206,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_of_a_record),
+        cmocka_unit_test(test_no_ceilings),
+        cmocka_unit_test(test_no_findings_no_counts),
         cmocka_unit_test(test_hostile_texts_stay_text),
         cmocka_unit_test(test_what_is_cut_or_simulated_says_so),
         cmocka_unit_test(test_times),
