@@ -177,6 +177,7 @@ static void record_exit(struct outcome *o, const Gpul__Exit *fate,
     copy->base.unknown_fields = NULL;
     copy->text = text;
     copy->log = log;
+    copy->metric = wire_text(""); /* an event of its own has told it */
     copy->is_stopped = is_stopped;
     copy->after_ms = o->has_rank ? now_ms - o->decided_ms : 0;
     o->exit_bytes += bytes;

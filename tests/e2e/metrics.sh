@@ -59,3 +59,4 @@ expect_status 0
 expect_out none
 grep -q '"metrics":null' "$scratch/result" || fail "metrics are not null"
 expect_nothing_left
+done_stories

@@ -120,6 +120,27 @@ static void test_first_wins(void **state)
     outcome_release(&o);
 }
 
+/* What is recorded holds nothing of the frame that it came with. */
+static void test_holds_nothing(void **state)
+{
+    (void)state;
+    char text[] = "text", log[] = "/l/r", metric[] = "7";
+    struct outcome o;
+    Gpul__JobEnd end = GPUL__JOB_END__INIT;
+    Gpul__Exit fate = fate_of(2, 7, 0, 0);
+    fate.text = text;
+    fate.log = log;
+    fate.metric = metric;
+    outcome_init(&o);
+    assert_true(outcome_rank_failed(&o, &node, &fate, 5));
+    text[0] = log[0] = metric[0] = '#';
+    outcome_fill(&o, &end);
+    assert_string_equal(end.exits[0]->text, "text");
+    assert_string_equal(end.exits[0]->log, "/l/r");
+    assert_string_equal(end.exits[0]->metric, "");
+    outcome_release(&o);
+}
+
 /* After success the ends of stopped ranks are nothing to report. */
 static void test_after_success(void **state)
 {
@@ -250,9 +271,13 @@ static void test_stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codes),      cmocka_unit_test(test_sentences),
-        cmocka_unit_test(test_first_wins), cmocka_unit_test(test_after_success),
-        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_evidence),
+        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_first_wins),
+        cmocka_unit_test(test_holds_nothing),
+        cmocka_unit_test(test_after_success),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_evidence),
         cmocka_unit_test(test_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
