@@ -76,3 +76,4 @@ expect_has "$out" '^UNKNOWN +GPU-205 +local-1'
 expect_has "$out" '^UNKNOWN +HOST-510 +local-1'
 expect_has "$out" 'see why it could not be found out'
 expect_nothing_left
+done_stories

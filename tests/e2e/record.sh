@@ -159,3 +159,4 @@ own = ("google", "gstatic", "chrome")  # of the browser's own upkeep
 assert not [u for u in urls if not any(o in u for o in own)], urls
 PY
 done
+done_stories
