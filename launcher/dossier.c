@@ -151,6 +151,11 @@ const char *dossier_text(struct dossier *d, const char *text)
     return copy;
 }
 
+bool dossier_is(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
 /* ---- lists of an item ---- */
 
 /* Room for one more pointer behind `count`; powers of two have just been

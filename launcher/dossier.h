@@ -229,6 +229,9 @@ const struct dossier_end *dossier_end(const struct dossier *d);
  * line and harmless for a terminal: see gpul_text_clean_line. */
 const char *dossier_text(struct dossier *d, const char *text);
 
+/* Are two texts of items the same? Two that are not known are. */
+bool dossier_is(const char *a, const char *b);
+
 /* Append a copy to a list, a map, figures of an item. A list grows in place of
  * its old one, which stays allocated: these are short. */
 void dossier_append(struct dossier *d, struct dossier_texts *list,

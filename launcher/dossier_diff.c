@@ -14,11 +14,6 @@ struct diff {
     size_t lines;
 };
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 static const char *or_none(const char *text)
 {
     return text != NULL ? text : "none";
@@ -41,12 +36,12 @@ static void compare_runs(struct diff *diff, const struct dossier_run *a,
                          const struct dossier_run *b)
 {
     diff->title = "records";
-    if (!is_same_text(a->verb, b->verb)) {
+    if (!dossier_is(a->verb, b->verb)) {
         begin_line(diff, '~');
         gpul_buf_appendf(diff->out, "verb: %s -> %s\n", or_none(a->verb),
                          or_none(b->verb));
     }
-    if (!is_same_text(a->backend, b->backend)) {
+    if (!dossier_is(a->backend, b->backend)) {
         begin_line(diff, '~');
         gpul_buf_appendf(diff->out, "backend: %s -> %s\n", or_none(a->backend),
                          or_none(b->backend));
@@ -116,7 +111,7 @@ static void compare_fact(struct diff *diff, const struct dossier_node *a,
                          const struct dossier_node *b, const char *key)
 {
     const char *before = fact(a, key), *after = fact(b, key);
-    if (!is_restless(key) && !is_same_text(before, after)) {
+    if (!is_restless(key) && !dossier_is(before, after)) {
         begin_line(diff, before == NULL ? '+' : after == NULL ? '-' : '~');
         gpul_buf_appendf(diff->out, "%s: %s: ", b->name, key);
         if (before != NULL) {
@@ -185,8 +180,8 @@ find_finding(const struct dossier *d, const struct dossier_finding *like,
 {
     for (size_t i = 0; i < dossier_count(d, DOSSIER_FINDING); i++) {
         const struct dossier_finding *f = dossier_at(d, DOSSIER_FINDING, i);
-        if (is_same_text(f->id, like->id) &&
-            is_same_text(f->severity, like->severity) &&
+        if (dossier_is(f->id, like->id) &&
+            dossier_is(f->severity, like->severity) &&
             has_node(&f->nodes, node)) {
             return f;
         }
@@ -201,7 +196,7 @@ static void list_missing(struct diff *diff, char mark, const struct dossier *a,
     for (size_t i = 0; i < dossier_count(a, DOSSIER_FINDING); i++) {
         const struct dossier_finding *f = dossier_at(a, DOSSIER_FINDING, i);
         size_t count = f->nodes.count > 0 ? f->nodes.count : 1;
-        bool is_pass = is_same_text(f->severity, "pass");
+        bool is_pass = dossier_is(f->severity, "pass");
         for (size_t k = 0; k < count && !is_pass; k++) {
             const char *node = f->nodes.count > 0 ? f->nodes.items[k] : "";
             if (find_finding(b, f, node) == NULL) {
@@ -243,8 +238,8 @@ find_bandwidth(const struct dossier *d, const struct dossier_bandwidth *like)
 {
     for (size_t i = 0; i < dossier_count(d, DOSSIER_BANDWIDTH); i++) {
         const struct dossier_bandwidth *b = dossier_at(d, DOSSIER_BANDWIDTH, i);
-        if (is_same_text(b->collective, like->collective) &&
-            is_same_text(b->scope, like->scope) && b->bytes == like->bytes &&
+        if (dossier_is(b->collective, like->collective) &&
+            dossier_is(b->scope, like->scope) && b->bytes == like->bytes &&
             b->node_count == like->node_count) {
             return b;
         }
@@ -278,7 +273,7 @@ find_efficiency(const struct dossier *d, const struct dossier_efficiency *like)
         const struct dossier_efficiency *e =
             dossier_at(d, DOSSIER_EFFICIENCY, i);
         if (e->node_count == like->node_count &&
-            is_same_text(e->scaling, like->scaling) &&
+            dossier_is(e->scaling, like->scaling) &&
             e->reference_node_count == like->reference_node_count) {
             return e;
         }

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "common/error.h"
 #include "launcher/chart.h"
@@ -15,11 +14,6 @@ struct suite {
     size_t counts[BROKEN + 1];
     const char *name; /* of the verb */
 };
-
-static bool is_text(const char *a, const char *b)
-{
-    return a != NULL && strcmp(a, b) == 0;
-}
 
 static void open_case(struct suite *s, const char *group)
 {
@@ -55,10 +49,10 @@ static void close_case(struct suite *s, enum outcome outcome, const char *text)
 
 static enum outcome severity_outcome(const char *severity)
 {
-    return is_text(severity, "pass")   ? PASSED
-           : is_text(severity, "warn") ? WARNED
-           : is_text(severity, "fail") ? FAILED
-                                       : SKIPPED;
+    return dossier_is(severity, "pass")   ? PASSED
+           : dossier_is(severity, "warn") ? WARNED
+           : dossier_is(severity, "fail") ? FAILED
+                                          : SKIPPED;
 }
 
 static void append_names(struct gpul_buf *out, const struct dossier_texts *list)
@@ -86,10 +80,10 @@ static void add_finding(struct suite *s, const struct dossier_finding *f)
 
 static void add_verdict(struct suite *s, const struct dossier_verdict *v)
 {
-    enum outcome outcome = is_text(v->state, "ok")          ? PASSED
-                           : is_text(v->state, "unknown")   ? SKIPPED
-                           : is_text(v->state, "congested") ? WARNED
-                                                            : FAILED;
+    enum outcome outcome = dossier_is(v->state, "ok")          ? PASSED
+                           : dossier_is(v->state, "unknown")   ? SKIPPED
+                           : dossier_is(v->state, "congested") ? WARNED
+                                                               : FAILED;
     open_case(s, "network");
     chart_text(&s->cases, v->what);
     append_names(&s->cases, &v->nodes);
@@ -102,10 +96,10 @@ static void add_verdict(struct suite *s, const struct dossier_verdict *v)
 
 static void add_bandwidth(struct suite *s, const struct dossier_bandwidth *b)
 {
-    enum outcome outcome = is_text(b->verdict, "slow")   ? FAILED
-                           : is_text(b->verdict, "low")  ? WARNED
-                           : is_text(b->verdict, "good") ? PASSED
-                                                         : SKIPPED;
+    enum outcome outcome = dossier_is(b->verdict, "slow")   ? FAILED
+                           : dossier_is(b->verdict, "low")  ? WARNED
+                           : dossier_is(b->verdict, "good") ? PASSED
+                                                            : SKIPPED;
     if (b->verdict == NULL) {
         return;
     }

@@ -3,17 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "launcher/chart.h"
 #include "launcher/page.h"
 
 enum { SERIES_MAX = 2 * CHART_COLOURS, LABEL_BYTES = 64, BLOCKS_MAX = 24 };
-
-static bool is_same(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
 
 /* ---- bandwidth against size ---- */
 
@@ -31,8 +25,8 @@ static const struct dossier_bandwidth *row_at(const struct dossier *d, size_t i)
 static bool is_in_block(const struct dossier_bandwidth *row,
                         const struct block *block)
 {
-    return is_same(row->collective, block->collective) &&
-           is_same(row->scope, block->scope);
+    return dossier_is(row->collective, block->collective) &&
+           dossier_is(row->scope, block->scope);
 }
 
 static size_t find_blocks(struct block *blocks, const struct dossier *d)
@@ -158,7 +152,7 @@ static void draw_block(struct gpul_buf *out, const struct dossier *d,
     gpul_buf_append_text(out, "<h3>");
     chart_text(out, block->collective);
     gpul_buf_append_text(
-        out, is_same(block->scope, "node") ? ", within each node" : "");
+        out, dossier_is(block->scope, "node") ? ", within each node" : "");
     gpul_buf_append_text(out, "</h3>\n");
     struct chart chart = {
         .title = "bus bandwidth against message size",

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/stats.h"
 #include "launcher/chart.h"
@@ -20,11 +19,6 @@ struct rails {
     double medians[RAILS_MAX];    /* NAN: nothing was measured */
     size_t count;
 };
-
-static bool is_rail(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
 
 static const struct dossier_pair *pair_at(const struct dossier *d, size_t i)
 {
@@ -41,8 +35,9 @@ static double median_of(const struct dossier *d, const char *rail,
     size_t count = 0;
     for (size_t i = 0; values != NULL && i < n; i++) {
         const struct dossier_pair *p = pair_at(d, i);
-        bool is_of = node == NULL || is_rail(p->a, node) || is_rail(p->b, node);
-        if (is_of && is_rail(p->rail, rail)) {
+        bool is_of =
+            node == NULL || dossier_is(p->a, node) || dossier_is(p->b, node);
+        if (is_of && dossier_is(p->rail, rail)) {
             values[count++] = p->a_to_b;
             values[count++] = p->b_to_a;
         }
@@ -60,7 +55,7 @@ static void find_rails(struct rails *rails, const struct dossier *d)
     for (size_t i = 0; i < dossier_count(d, DOSSIER_PAIR); i++) {
         const char *name = pair_at(d, i)->rail;
         size_t at = 0;
-        while (at < rails->count && !is_rail(rails->names[at], name)) {
+        while (at < rails->count && !dossier_is(rails->names[at], name)) {
             at++;
         }
         if (at == rails->count && at < RAILS_MAX) {
@@ -148,9 +143,9 @@ static const struct dossier_pair *last_trial(const struct dossier *d,
 {
     for (size_t i = dossier_count(d, DOSSIER_PAIR); i-- > 0;) {
         const struct dossier_pair *p = pair_at(d, i);
-        bool is_forth = is_rail(p->a, from) && is_rail(p->b, to);
-        bool is_back = is_rail(p->a, to) && is_rail(p->b, from);
-        if (is_rail(p->rail, rail) && (is_forth || is_back)) {
+        bool is_forth = dossier_is(p->a, from) && dossier_is(p->b, to);
+        bool is_back = dossier_is(p->a, to) && dossier_is(p->b, from);
+        if (dossier_is(p->rail, rail) && (is_forth || is_back)) {
             *figure = is_forth ? p->a_to_b : p->b_to_a;
             return p;
         }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "launcher/chart.h"
 #include "launcher/page.h"
-
-static bool is_text(const char *a, const char *b)
-{
-    return a != NULL && strcmp(a, b) == 0;
-}
 
 /* ---- findings ---- */
 
@@ -43,7 +37,7 @@ static size_t draw_severity(struct gpul_buf *out, const struct dossier *d,
     size_t drawn = 0;
     for (size_t i = 0; i < dossier_count(d, DOSSIER_FINDING); i++) {
         const struct dossier_finding *f = dossier_at(d, DOSSIER_FINDING, i);
-        if (is_text(f->severity, severity)) {
+        if (dossier_is(f->severity, severity)) {
             draw_finding(out, f);
             drawn++;
         }
@@ -84,9 +78,9 @@ void page_findings(struct gpul_buf *out, const struct dossier *d)
 
 static const char *verdict_class(const struct dossier_verdict *v)
 {
-    return is_text(v->state, "ok")        ? "pass"
-           : is_text(v->state, "unknown") ? "unknown"
-                                          : "fail";
+    return dossier_is(v->state, "ok")        ? "pass"
+           : dossier_is(v->state, "unknown") ? "unknown"
+                                             : "fail";
 }
 
 static void draw_verdict(struct gpul_buf *out, const struct dossier_verdict *v)
@@ -97,7 +91,7 @@ static void draw_verdict(struct gpul_buf *out, const struct dossier_verdict *v)
     page_names(out, &v->nodes);
     gpul_buf_appendf(out, "</b></td><td class=\"%s\">", verdict_class(v));
     chart_text(out, v->state);
-    if (v->direction != NULL && !is_text(v->direction, "both")) {
+    if (v->direction != NULL && !dossier_is(v->direction, "both")) {
         gpul_buf_append_text(out, " (");
         chart_text(out, v->direction);
         gpul_buf_append_text(out, ")");
